@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * The one header that the kernel side and user space share: records of the ring, keys and values of the maps,
+ * limits, and the counters of the kernel side. Included by bpf/, daemon/event and daemon/probe alone.
+ *
+ * Fixed-width types, explicit padding, sizes asserted on both sides. All times are CLOCK_MONOTONIC in
+ * nanoseconds; ports are in host order; addresses and ids in network order.
+ */
+#pragma once
+
+#ifdef __BPF__
+#include "kernel.h"
+#else
+#include <linux/types.h>
+#endif
+
+/* Bytes of a head that are copied and scanned at a time; longer heads come in several records. */
+#define HEAD_WINDOW 2048
+/* Bytes of an unfinished line that are carried from one window to the next. */
+#define LINE_CARRY 96
+/* Requests of one connection that may be unanswered; more, and the connection is given up. */
+#define PIPELINE_MAX 64
+/* Open requests a unit of work keeps apart; more, and it is ambiguous until none of these is open. */
+#define UNIT_REQUESTS_MAX 4
+
+enum record_type {
+	RECORD_HEAD = 1,
+	RECORD_END = 2,
+	RECORD_CLOSE = 3,
+	RECORD_PROCESS = 4,
+};
+
+enum role { ROLE_UNKNOWN = 0, ROLE_SERVER = 1, ROLE_CLIENT = 2 };
+
+struct record_header {
+	__u16 type; /* enum record_type */
+	__u8 role;  /* enum role */
+	__u8 pad;
+	__u32 length; /* of the whole record */
+	__u64 time_ns;
+	__u64 connection; /* socket cookie, 0 for RECORD_PROCESS */
+	__u32 pid;
+	__u32 tid;
+	__u32 proc_id;
+	__u32 exchange; /* from 1 */
+};
+_Static_assert(sizeof(struct record_header) == 40, "record_header");
+
+enum head_flags {
+	HEAD_REQUEST = 1 << 0,
+	HEAD_START = 1 << 1,
+	HEAD_END = 1 << 2,
+	HEAD_COMPLETE = 1 << 3,
+	HEAD_TRUNCATED = 1 << 4,
+	HEAD_DECISION = 1 << 5,
+};
+
+/* Why a head has the parent it has; the values are those of enum parent_reason in daemon/model/event.h. */
+enum decision_reason {
+	DECISION_UNDECIDED,
+	DECISION_HEADER,
+	DECISION_JOINED,
+	DECISION_UNIT,
+	DECISION_NONE_REMOTE,
+	DECISION_NONE_NO_UNIT,
+	DECISION_NONE_NO_REQUEST,
+	DECISION_NONE_AMBIGUOUS,
+	DECISION_NONE_TRUNCATED,
+	DECISION_NONE_LATE,
+	_DECISION_MAX,
+};
+
+struct trace_ids {
+	__u8 trace_id[16];
+	__u8 span_id[8];
+};
+
+/* One decision a request head, taken before its bytes leave (client) or when its end was received (server). */
+struct decision {
+	struct trace_ids ids;
+	__u8 parent_span_id[8];
+	__u8 flags;  /* W3C trace flags */
+	__u8 reason; /* enum decision_reason */
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct decision) == 40, "decision");
+
+struct record_head {
+	struct record_header header;
+	__u64 offset; /* in its stream, of data[0] */
+	__u64 head_start_ns;
+	__u8 local_address[16]; /* IPv4 in the first four bytes */
+	__u8 remote_address[16];
+	__u16 local_port;
+	__u16 remote_port;
+	__u16 family; /* AF_INET, AF_INET6 */
+	__u16 flags;  /* enum head_flags */
+	__u32 data_length;
+	__u32 pad;
+	struct decision decision;
+	__u8 data[]; /* data_length bytes */
+};
+_Static_assert(sizeof(struct record_head) == 144, "record_head");
+
+struct record_end {
+	struct record_header header;
+};
+
+enum close_what {
+	CLOSE_PEER_FIN = 1,
+	CLOSE_LOCAL_FIN = 2,
+	CLOSE_READ_END = 3,
+	CLOSE_DONE = 4,
+};
+
+struct record_close {
+	struct record_header header;
+	__u32 what;  /* enum close_what */
+	__u32 error; /* sk_err */
+	__u32 has_unseen; /* bytes of a response passed by a way that is not watched, or could not be read */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct record_close) == 56, "record_close");
+
+enum process_what { PROCESS_EXEC = 1, PROCESS_FORK = 2, PROCESS_EXIT = 3, PROCESS_LISTEN = 4 };
+
+struct record_process {
+	struct record_header header;
+	__u32 what; /* enum process_what */
+	__u32 parent_pid;
+	__u64 start_ns; /* CLOCK_BOOTTIME */
+	__u64 exec_id;
+	__u32 port; /* PROCESS_LISTEN */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct record_process) == 72, "record_process");
+
+/* --- map 'procs': the selected processes, written by user space, by thread group id */
+
+enum proc_flags {
+	PROC_THREAD_UNITS =
+		1 << 0, /* its threads are units of work where they receive on blocking sockets */
+	/* What the kernel side saw of it, for the "why is there no span" report. */
+	PROC_SEEN_HTTP1 = 1 << 8,
+	PROC_SEEN_HTTP2 = 1 << 9,
+	PROC_SEEN_TLS = 1 << 10,
+	PROC_SEEN_OTHER = 1 << 11,
+};
+
+struct proc {
+	__u32 proc_id;
+	__u32 flags;
+};
+
+/* --- map 'requests': server requests that are open, by connection and exchange */
+
+struct request_key {
+	__u64 connection;
+	__u32 exchange;
+	__u32 pad;
+};
+
+struct request {
+	struct trace_ids ids;
+	__u8 parent_span_id
+		[8]; /* of the header that came in, else zero: a forwarded copy is known by it */
+	__u8 flags;
+	__u8 pad[7];
+};
+_Static_assert(sizeof(struct request) == 40, "request");
+
+/* --- map 'units': the requests that a unit of work has received and may still have open */
+
+struct unit_key {
+	__u32 pid;
+	__u32 kind; /* enum unit_kind */
+	__u64 id;   /* tid */
+};
+
+enum unit_kind { UNIT_THREAD = 1 };
+
+struct unit {
+	struct request_key requests[UNIT_REQUESTS_MAX]; /* connection 0: free */
+	__u32 overflown; /* more were open than there is room for: ambiguous while any of these is */
+	__u32 pad;
+};
+
+/* --- map 'joins': requests on their way between two sockets of this host, by TCP sequence numbers */
+
+struct join_key {
+	__u32 request;  /* sequence number of the head's first byte */
+	__u32 response; /* of the first byte of its response: what the client has read up to */
+};
+
+struct join {
+	struct trace_ids ids;
+	__u64 connection; /* of the client */
+	__u8 flags;
+	__u8 pad[7];
+};
+
+/* --- counters of the kernel side: X(identifier, "name", "help"), per CPU, summed by the reader */
+
+#define KERNEL_COUNTERS(X)                                                                      \
+	X(COUNT_LOST_REQUEST_SERVER, "lost_request_server",                                     \
+	  "server requests lost: the ring was full (no span, no children)")                     \
+	X(COUNT_LOST_REQUEST_CLIENT, "lost_request_client",                                     \
+	  "client requests lost: the ring was full (no span)")                                  \
+	X(COUNT_LOST_RESPONSE, "lost_response",                                                 \
+	  "responses lost: the ring was full (their spans say not_observed)")                   \
+	X(COUNT_LOST_END, "lost_end", "ends of responses lost: the ring was full")              \
+	X(COUNT_LOST_CLOSE, "lost_close", "ends of connections lost: the ring was full")        \
+	X(COUNT_LOST_PROCESS, "lost_process", "process events lost: the ring was full")         \
+	X(COUNT_NO_STATE, "no_state", "events not followed: no memory for the socket's state")  \
+	X(COUNT_REQUESTS_FULL, "requests_full", "contexts not opened: the table was full")      \
+	X(COUNT_UNITS_FULL, "units_full", "contexts without a unit: the table was full")        \
+	X(COUNT_JOINS_FULL, "joins_full",                                                       \
+	  "client requests not offered for a join: the table was full")                         \
+	X(COUNT_PIPELINE_FULL, "kernel_pipeline_full",                                          \
+	  "connections given up: too many unanswered requests")                                 \
+	X(COUNT_GAP, "gap", "bytes passed unseen outside of a body: the stream is out of step") \
+	X(COUNT_GAP_BODY, "gap_body", "bytes of a body passed unseen (sendfile, splice)")       \
+	X(COUNT_OUT_OF_STEP, "out_of_step",                                                     \
+	  "streams that lost their step: bytes that are no HTTP/1")                             \
+	X(COUNT_BACK_IN_STEP, "back_in_step", "streams that found their step again")            \
+	X(COUNT_NOT_HTTP, "not_http", "connections that do not speak HTTP/1")                   \
+	X(COUNT_TUNNEL, "tunnel", "connections that became a tunnel (CONNECT, Upgrade)")        \
+	X(COUNT_UNREADABLE, "unreadable", "reads of user memory that failed")                   \
+	X(COUNT_NO_CONTENT, "no_content", "calls whose bytes cannot be seen")                   \
+	X(COUNT_HEAD_TRUNCATED, "head_truncated", "heads longer than http.head_bytes_max")      \
+	X(COUNT_TRACEPARENT_INVALID, "traceparent_invalid",                                     \
+	  "traceparent headers that were not valid")                                            \
+	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")              \
+	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                \
+	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen")
+
+#define KERNEL_COUNTER_ENUM(id, name, help) id,
+enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) _KERNEL_COUNTER_MAX };

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * Contexts: which request a unit of work has open, and the one decision for each request head (docs/architecture.md).
+ * A parent is right or absent: every doubt is a reason in the decision, never a guess.
+ *
+ * A decision is taken first (decide_*), recorded in the ring by the caller, and published (publish_*) only when
+ * that succeeded: what was lost can be nobody's parent.
+ */
+#pragma once
+
+#include "maps.bpf.h"
+
+static __always_inline void random_bytes(__u8 *out, __u32 words)
+{
+	__u32 any = 0, i;
+
+	for (i = 0; i < words; i++) {
+		__u32 v = bpf_get_prandom_u32();
+
+		any |= v;
+		__builtin_memcpy(out + 4 * i, &v, 4);
+	}
+	if (!any)
+		out[0] = 1; /* an id is never all-zero */
+}
+
+static __always_inline void ids_new_trace(struct decision *d)
+{
+	random_bytes(d->ids.trace_id, 4);
+	d->flags = 0x03; /* sampled, random */
+}
+
+static __always_inline void ids_from_header(struct decision *d, const struct head_facts *f)
+{
+	__builtin_memcpy(d->ids.trace_id, f->trace_id, 16);
+	__builtin_memcpy(d->parent_span_id, f->parent_id, 8);
+	d->flags = f->trace_flags;
+	d->reason = DECISION_HEADER;
+}
+
+/* A server request, when its head is complete. */
+SUBPROGRAM int decide_server(struct work *w, struct stream *s)
+{
+	struct join_key key;
+	struct decision *d;
+	struct join *join;
+
+	if (!w || !s)
+		return 0;
+	key.request = s->head_seq;
+	key.response = s->head_ack;
+	d = &w->decision;
+	__builtin_memset(d, 0, sizeof(*d));
+	random_bytes(d->ids.span_id, 2);
+	join = bpf_map_lookup_elem(&joins, &key);
+	if (s->is_truncated) {
+		ids_new_trace(d);
+		d->reason = DECISION_NONE_TRUNCATED;
+	} else if (s->facts.traceparent == TRACEPARENT_VALID) {
+		ids_from_header(d, &s->facts);
+	} else if (join) {
+		__builtin_memcpy(d->ids.trace_id, join->ids.trace_id, 16);
+		__builtin_memcpy(d->parent_span_id, join->ids.span_id, 8);
+		d->flags = join->flags;
+		d->reason = DECISION_JOINED;
+	} else {
+		ids_new_trace(d);
+		d->reason = DECISION_NONE_REMOTE;
+	}
+	if (join)
+		bpf_map_delete_elem(&joins, &key);
+	return 0;
+}
+
+/* The one open request of the current thread, copied to 'parent'. Returns the reason: DECISION_UNIT, or why none. */
+SUBPROGRAM int unit_request(struct work *w)
+{
+	struct unit_key key = {.kind = UNIT_THREAD};
+	struct request *r;
+	struct unit *unit;
+	__u32 alive = 0, i;
+
+	if (!w || !(w->proc_flags & PROC_THREAD_UNITS))
+		return DECISION_NONE_NO_UNIT;
+	key.pid = w->pid;
+	key.id = w->tid;
+	unit = bpf_map_lookup_elem(&units, &key);
+	if (!unit)
+		return DECISION_NONE_NO_REQUEST;
+	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
+		r = bpf_map_lookup_elem(&requests, &unit->requests[i]);
+		if (!unit->requests[i].connection || !r)
+			continue;
+		if (!alive)
+			w->parent = *r;
+		alive++;
+	}
+	if (alive == 1 && !unit->overflown)
+		return DECISION_UNIT;
+	return alive ? DECISION_NONE_AMBIGUOUS : DECISION_NONE_NO_REQUEST;
+}
+
+static __always_inline bool same_bytes8(const __u8 *a, const __u8 *b)
+{
+	__u64 x, y;
+
+	__builtin_memcpy(&x, a, 8);
+	__builtin_memcpy(&y, b, 8);
+	return x == y;
+}
+
+/* A client request, before the last byte of its head leaves. */
+SUBPROGRAM int decide_client(struct work *w, struct stream *s)
+{
+	struct decision *d;
+	__u8 reason;
+
+	if (!w || !s)
+		return 0;
+	d = &w->decision;
+	__builtin_memset(d, 0, sizeof(*d));
+	random_bytes(d->ids.span_id, 2);
+	if (s->is_truncated) {
+		ids_new_trace(d);
+		d->reason = DECISION_NONE_TRUNCATED;
+		return 0;
+	}
+	reason = unit_request(w);
+	if (s->facts.traceparent == TRACEPARENT_VALID) {
+		/* The application's own header. A copy of the one that came in makes the server span the parent. */
+		ids_from_header(d, &s->facts);
+		if (reason == DECISION_UNIT &&
+		    same_bytes8(w->parent.parent_span_id, s->facts.parent_id) &&
+		    same_bytes8(w->parent.ids.trace_id, s->facts.trace_id) &&
+		    same_bytes8(w->parent.ids.trace_id + 8, s->facts.trace_id + 8))
+			__builtin_memcpy(d->parent_span_id, w->parent.ids.span_id, 8);
+		return 0;
+	}
+	d->reason = reason;
+	if (reason != DECISION_UNIT) {
+		ids_new_trace(d);
+		return 0;
+	}
+	__builtin_memcpy(d->ids.trace_id, w->parent.ids.trace_id, 16);
+	__builtin_memcpy(d->parent_span_id, w->parent.ids.span_id, 8);
+	d->flags = w->parent.flags;
+	return 0;
+}
+
+/* Adds the request to the current thread's; dead ones make room. */
+SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
+{
+	struct unit_key key = {.kind = UNIT_THREAD};
+	__u32 alive = 0, placed = 0, i;
+	struct unit *unit;
+
+	if (!w || !request)
+		return 0;
+	key.pid = w->pid;
+	key.id = w->tid;
+	unit = bpf_map_lookup_elem(&units, &key);
+	if (!unit) {
+		struct unit fresh = {};
+
+		fresh.requests[0] = *request;
+		if (bpf_map_update_elem(&units, &key, &fresh, BPF_ANY))
+			count(COUNT_UNITS_FULL);
+		return 0;
+	}
+	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
+		if (unit->requests[i].connection &&
+		    bpf_map_lookup_elem(&requests, &unit->requests[i])) {
+			alive++;
+			continue;
+		}
+		if (placed) {
+			unit->requests[i].connection = 0;
+		} else {
+			unit->requests[i] = *request;
+			placed = 1;
+		}
+	}
+	if (!placed)
+		unit->overflown = 1;
+	else if (!alive)
+		unit->overflown = 0;
+	return 0;
+}
+
+/* Opens the request's context. Its record is in the ring. */
+SUBPROGRAM int publish_server(struct work *w, struct conn *c)
+{
+	struct request_key key = {};
+	struct request request = {};
+	const struct decision *d;
+
+	if (!w || !c || c->rx.is_truncated)
+		return 0;
+	key.connection = c->cookie;
+	key.exchange = c->rx.exchange;
+	d = &w->decision;
+	request.ids = d->ids;
+	if (d->reason == DECISION_HEADER)
+		__builtin_memcpy(request.parent_span_id, d->parent_span_id, 8);
+	request.flags = d->flags;
+	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
+		count(COUNT_REQUESTS_FULL);
+		return 0;
+	}
+	if ((w->proc_flags & PROC_THREAD_UNITS) && w->is_blocking)
+		unit_add(w, &key);
+	return 0;
+}
+
+static __always_inline void request_close(const struct conn *c, __u32 exchange)
+{
+	struct request_key key = {.connection = c->cookie, .exchange = exchange};
+
+	bpf_map_delete_elem(&requests, &key);
+}
+
+/* Offers the request to a server on this host. Its record is in the ring, its bytes have not left. */
+SUBPROGRAM int publish_client(struct work *w, struct conn *c)
+{
+	struct join join = {};
+
+	if (!w || !c || c->tx.is_truncated)
+		return 0;
+	if (c->join_is_out)
+		bpf_map_delete_elem(&joins, &c->join);
+	c->join.request = c->tx.head_seq;
+	c->join.response = c->tx.head_ack;
+	join.ids = w->decision.ids;
+	join.connection = c->cookie;
+	join.flags = w->decision.flags;
+	c->join_is_out = 1;
+	if (bpf_map_update_elem(&joins, &c->join, &join, BPF_ANY)) {
+		c->join_is_out = 0;
+		count(COUNT_JOINS_FULL);
+	}
+	return 0;
+}
+
+static __always_inline void join_withdraw(struct conn *c)
+{
+	if (!c->join_is_out)
+		return;
+	bpf_map_delete_elem(&joins, &c->join);
+	c->join_is_out = 0;
+}

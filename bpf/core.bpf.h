@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * What a tap calls: on_send_start() before bytes leave, on_send() when a send has returned, on_recv() when a
+ * receive has, on_state() at each change of a socket's state. A tap is a thin front that finds the arguments:
+ * the socket, where the bytes are, how many.
+ *
+ * What is sent is followed in on_send_start(), under the socket's lock and by sequence numbers, so calls of several
+ * threads are seen in the order of their bytes, and a send that was cut short is simply seen again when the
+ * application sends the rest.
+ */
+#pragma once
+
+#include "follow.bpf.h"
+#include "registers.bpf.h"
+
+/* TCP over IP only; everything else is none of our business. */
+static __always_inline bool is_followed(const struct sock *sk)
+{
+	__u16 family = sk->__sk_common.skc_family;
+
+	if (family != AF_INET && family != AF_INET6)
+		return false;
+	if (sk->sk_protocol == IPPROTO_MPTCP)
+		count(COUNT_MPTCP);
+	return sk->sk_protocol == IPPROTO_TCP;
+}
+
+/* The current process if it is selected, else NULL. */
+static __always_inline struct proc *current_proc(__u32 *ret_pid, __u32 *ret_tid)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	*ret_pid = id >> 32;
+	*ret_tid = (__u32)id;
+	return bpf_map_lookup_elem(&procs, ret_pid);
+}
+
+static __always_inline void conn_init(struct conn *c, struct sock *sk)
+{
+	c->cookie = bpf_get_socket_cookie(sk);
+	c->family = sk->__sk_common.skc_family;
+	c->local_port = sk->__sk_common.skc_num;
+	c->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	if (c->family == AF_INET) {
+		__u32 local = sk->__sk_common.skc_rcv_saddr, remote = sk->__sk_common.skc_daddr;
+
+		__builtin_memcpy(c->local_address, &local, 4);
+		__builtin_memcpy(c->remote_address, &remote, 4);
+	} else {
+		BPF_CORE_READ_INTO(&c->local_address, sk,
+				   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8);
+		BPF_CORE_READ_INTO(&c->remote_address, sk, __sk_common.skc_v6_daddr.in6_u.u6_addr8);
+	}
+}
+
+static __always_inline struct conn *conn_of(struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!c) {
+		count(COUNT_NO_STATE);
+		return NULL;
+	}
+	if (!c->cookie)
+		conn_init(c, sk);
+	return c;
+}
+
+static __always_inline struct work *work_begin(__u32 slot, const struct proc *proc, __u32 pid,
+					       __u32 tid)
+{
+	struct work *w = bpf_map_lookup_elem(&works, &slot);
+
+	if (!w)
+		return NULL;
+	w->pid = pid;
+	w->tid = tid;
+	w->proc_id = proc->proc_id;
+	w->proc_flags = proc->flags;
+	w->now_ns = bpf_ktime_get_ns();
+	w->at = 0;
+	w->is_blocking = 0;
+	return w;
+}
+
+struct finish {
+	struct conn *c;
+	__u64 now_ns;
+};
+
+static long finish_one(__u32 i, struct finish *f)
+{
+	struct conn *c = f->c;
+	__u32 exchange = c->closed + 1;
+
+	if (c->closed == c->responded)
+		return 1;
+	request_close(c, exchange);
+	if (!(c->lost & exchange_bit(exchange)))
+		emit_end(c, exchange, f->now_ns);
+	c->closed = exchange;
+	return 0;
+}
+
+/* Ends the exchanges of a server whose responses have left to the last byte. */
+static __always_inline void finish_sent(struct conn *c, __u32 write_seq, __u64 now_ns)
+{
+	struct finish f = {.c = c, .now_ns = now_ns};
+
+	if (c->closed != c->responded && (__s32)(write_seq - c->done_seq) >= 0)
+		bpf_loop(PIPELINE_MAX, finish_one, &f, 0);
+}
+
+static long abandon_one(__u32 i, struct finish *f)
+{
+	struct conn *c = f->c;
+
+	if (c->closed == c->opened)
+		return 1;
+	c->closed++;
+	if (c->role == ROLE_SERVER)
+		request_close(c, c->closed);
+	return 0;
+}
+
+/* What must be forgotten when a response ends with the connection, or the connection with it. */
+static __always_inline void abandon(struct conn *c)
+{
+	struct finish f = {.c = c};
+
+	join_withdraw(c);
+	bpf_loop(PIPELINE_MAX, abandon_one, &f, 0);
+	c->responded = c->opened;
+}
+
+static __always_inline void source_of_iter(struct source *source, const struct msghdr *msg)
+{
+	__u8 type = BPF_CORE_READ(msg, msg_iter.iter_type);
+
+	source->skip = BPF_CORE_READ(msg, msg_iter.iov_offset);
+	if (type == bpf_core_enum_value(enum iter_type, ITER_UBUF)) {
+		source->kind = SOURCE_BUFFER;
+		source->base = (__u64)BPF_CORE_READ(msg, msg_iter.ubuf);
+	} else if (type == bpf_core_enum_value(enum iter_type, ITER_IOVEC)) {
+		source->kind = SOURCE_KERNEL_IOVEC;
+		source->base = (__u64)BPF_CORE_READ(msg, msg_iter.__iov);
+		source->segments = BPF_CORE_READ(msg, msg_iter.nr_segs);
+	} else {
+		source->kind = SOURCE_NONE; /* pages: sendfile, splice */
+	}
+}
+
+/* Bytes of the stream up to write_seq; the handshake may count as one of them. */
+static __always_inline __u64 sent_offset(const struct tcp_sock *tp)
+{
+	return BPF_CORE_READ(tp, bytes_acked) +
+	       (BPF_CORE_READ(tp, write_seq) - BPF_CORE_READ(tp, snd_una));
+}
+
+/* Bytes of the stream up to 'copied_seq'; a FIN may count as one of them. */
+static __always_inline __u64 received_offset(const struct tcp_sock *tp, __u32 copied_seq)
+{
+	return BPF_CORE_READ(tp, bytes_received) - (BPF_CORE_READ(tp, rcv_nxt) - copied_seq);
+}
+
+/* Whether more response bytes passed than were followed, or than could be reported. */
+static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	const struct stream *s = c->role == ROLE_CLIENT ? &c->rx : &c->tx;
+	__u64 passed = c->role == ROLE_CLIENT ? received_offset(tp, BPF_CORE_READ(tp, copied_seq))
+					      : sent_offset(tp);
+
+	/* Handshake and FIN, one each. */
+	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 ||
+	       c->unreported == c->opened;
+}
+
+/*
+ * Before bytes leave, with the socket's lock held. May be called again for the rest of the same send: what was
+ * followed already is skipped by its sequence numbers.
+ */
+static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 pid, tid, seq;
+	struct proc *proc;
+	struct work *w;
+	struct conn *c;
+
+	proc = current_proc(&pid, &tid);
+	if (!proc || !is_followed(sk))
+		return;
+	c = conn_of(sk);
+	if (!c || c->off)
+		return;
+	w = work_begin(WORK_SEND_START, proc, pid, tid);
+	if (!w)
+		return;
+	seq = BPF_CORE_READ(tp, write_seq);
+	w->is_tx = 1;
+	w->bytes = BPF_CORE_READ(msg, msg_iter.count);
+	w->ack = BPF_CORE_READ(tp, copied_seq);
+	source_of_iter(&w->source, msg);
+	follow(w, c, seq, sent_offset(tp));
+}
+
+/* A send has returned, however: what had to leave for a response to be complete may have left now. */
+static __always_inline void on_send(struct sock *sk)
+{
+	__u32 pid, tid;
+	struct conn *c;
+
+	if (!current_proc(&pid, &tid) || !is_followed(sk))
+		return;
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (c && c->role == ROLE_SERVER)
+		finish_sent(c, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), bpf_ktime_get_ns());
+}
+
+/* The application has read the end: a response that lasts to the close is complete. */
+static __always_inline void on_read_end(struct conn *c)
+{
+	if (c->role != ROLE_CLIENT || c->rx.phase != PHASE_TO_CLOSE)
+		return;
+	emit_close(c, CLOSE_READ_END, 0, false);
+	abandon(c);
+	stream_to_start(&c->rx);
+}
+
+/* A receive has returned 'ret' bytes; 'source' says where they are. */
+static __always_inline void on_recv(struct sock *sk, int ret, int flags)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 pid, tid, copied;
+	struct proc *proc;
+	struct work *w;
+	struct conn *c;
+
+	if (ret < 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
+		return;
+	proc = current_proc(&pid, &tid);
+	if (!proc || !is_followed(sk))
+		return;
+	c = conn_of(sk);
+	if (!c || c->off)
+		return;
+	if (ret == 0) {
+		on_read_end(c);
+		return;
+	}
+	w = work_begin(WORK_RECV, proc, pid, tid);
+	if (!w)
+		return;
+	copied = BPF_CORE_READ(tp, copied_seq);
+	/* A read that also took the FIN moved copied_seq one further. */
+	if ((BPF_CORE_READ(sk, sk_shutdown) & RCV_SHUTDOWN) && copied == BPF_CORE_READ(tp, rcv_nxt))
+		copied -= 1;
+	w->is_tx = 0;
+	w->bytes = ret;
+	w->ack = BPF_CORE_READ(tp, write_seq);
+	w->is_blocking = !(BPF_CORE_READ(sk, sk_socket, file, f_flags) & O_NONBLOCK);
+	if (flags & MSG_TRUNC)
+		w->source.kind = SOURCE_NONE;
+	else
+		source_of_registers(&w->source, c);
+	follow(w, c, copied - ret, received_offset(tp, copied) - ret);
+}
+
+/* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is forgotten. */
+static __always_inline void on_state(struct sock *sk, int new_state)
+{
+	struct conn *c;
+	__u32 what;
+
+	if (sk->sk_protocol != IPPROTO_TCP)
+		return;
+	if (new_state == TCP_LISTEN) {
+		emit_process(PROCESS_LISTEN, bpf_get_current_task_btf(), 0,
+			     sk->__sk_common.skc_num);
+		return;
+	}
+	if (new_state == TCP_CLOSE_WAIT)
+		what = CLOSE_PEER_FIN;
+	else if (new_state == TCP_FIN_WAIT1 || new_state == TCP_LAST_ACK)
+		what = CLOSE_LOCAL_FIN;
+	else if (new_state == TCP_CLOSE)
+		what = CLOSE_DONE;
+	else
+		return;
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
+		return;
+	emit_close(c, what, what == CLOSE_DONE ? sk->sk_err : 0, has_unseen(sk, c));
+	if (what == CLOSE_DONE || (what == CLOSE_LOCAL_FIN && c->tx.phase == PHASE_TO_CLOSE))
+		abandon(c);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * follow(): one call's bytes on one direction of a connection, from its place by sequence numbers to the walk over
+ * its windows. Everything from here down also compiles for the host (tests/unit/bpf/shim.h).
+ */
+#pragma once
+
+#include "stream.bpf.h"
+
+/*
+ * Puts the stream where this call begins: at 'seq', 'offset' bytes into its life. Bytes that passed unseen are
+ * taken from the body if they fit into it, else the stream is out of step. False: nothing new in this call.
+ */
+static __always_inline bool stream_seek(struct work *w, struct conn *c, struct stream *s, __u32 seq,
+					__u64 offset)
+{
+	__s32 gap;
+
+	if (!s->is_known) {
+		s->is_known = 1;
+		s->seq = seq;
+		s->offset = offset;
+		/* The handshake may count as a byte. */
+		if (offset > 1) {
+			s->phase = PHASE_OUT_OF_STEP;
+			s->is_old = 1;
+		}
+		return true;
+	}
+	gap = (__s32)(seq - s->seq);
+	if (gap < 0) {
+		__u64 known = (__u64)-gap;
+
+		if (known >= w->bytes)
+			return false;
+		w->at = known;
+		/* 'seq' and 'offset' of a stream name the byte at w->at == 0. */
+		s->seq -= (__u32)known;
+		s->offset -= known;
+		return true;
+	}
+	if (gap > 0) {
+		if (s->phase == PHASE_BODY && (__u64)gap <= s->body_left) {
+			s->body_left -= (__u64)gap;
+			count(COUNT_GAP_BODY);
+			s->seq += (__u32)gap;
+			s->offset += (__u64)gap;
+			if (!s->body_left) {
+				if (s->facts.is_chunked)
+					s->phase = PHASE_CHUNK_SIZE;
+				else
+					message_done(w, c);
+			}
+			return true;
+		}
+		s->seq += (__u32)gap;
+		s->offset += (__u64)gap;
+		if (s->phase != PHASE_TO_CLOSE && s->phase != PHASE_OUT_OF_STEP)
+			lose_step(c, s, w->is_tx, COUNT_GAP);
+	}
+	return true;
+}
+
+/*
+ * A stream that lost its step looks at the beginning of a call again when the other direction has spoken
+ * meanwhile. False: it is still out of step.
+ */
+static __always_inline bool stream_resync(struct work *w, struct conn *c, struct stream *s)
+{
+	const struct stream *other = w->is_tx ? &c->rx : &c->tx;
+	__u64 rest = w->bytes - w->at;
+	bool is_request = c->role == ROLE_UNKNOWN || (c->role == ROLE_CLIENT) == (w->is_tx != 0);
+
+	if (!s->is_old && s->spoken_mark == other->spoken)
+		return false;
+	if (w->source.kind == SOURCE_NONE || !gather(w, w->at, rest < 32 ? rest : 32))
+		return false;
+	if (!http_start_is_known(&w->scan, WINDOW_AT, rest < 32 ? rest : 32))
+		return false;
+	if (!is_request && c->opened - c->responded > 1) {
+		/* Which of several requests this response answers is anybody's guess. */
+		if (c->is_pipelined) {
+			give_up(c, COUNT_OUT_OF_STEP);
+			return false;
+		}
+		c->responded = c->opened - 1;
+	}
+	stream_to_start(s);
+	s->is_tentative = 1;
+	s->is_old = 0;
+	count(COUNT_BACK_IN_STEP);
+	return true;
+}
+
+SUBPROGRAM int follow(struct work *w, struct conn *c, __u32 seq, __u64 offset)
+{
+	struct walk l = {.w = w, .c = c};
+	struct stream *s;
+
+	if (!w || !c)
+		return 0;
+	s = this_stream(c, w);
+	if (!stream_seek(w, c, s, seq, offset))
+		return 0;
+	s->spoken++;
+	if (s->phase == PHASE_OUT_OF_STEP && !stream_resync(w, c, s))
+		w->at = w->bytes;
+	else
+		bpf_loop(WINDOWS_MAX, walk_window, &l, 0);
+	if (w->at < w->bytes && !c->off) {
+		lose_step(c, s, w->is_tx, COUNT_STEPS);
+		w->at = w->bytes;
+	}
+	s->seq += (__u32)w->at;
+	s->offset += w->at;
+	return 0;
+}

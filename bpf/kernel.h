@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * The kernel's types, declared by us: only the fields that we read, found at load time by CO-RE relocations.
+ * So the BPF objects build on a machine without BTF and this file names all that we depend on.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+enum { false = 0, true = 1 };
+
+#define NULL ((void *)0)
+
+#define AF_INET       2
+#define AF_INET6      10
+#define IPPROTO_TCP   6
+#define IPPROTO_MPTCP 262
+
+#define O_NONBLOCK 04000
+
+#define MSG_OOB      0x1
+#define MSG_PEEK     0x2
+#define MSG_TRUNC    0x20
+#define MSG_ERRQUEUE 0x2000
+
+/* include/net/tcp_states.h */
+#define TCP_FIN_WAIT1  4
+#define TCP_CLOSE      7
+#define TCP_CLOSE_WAIT 8
+#define TCP_LAST_ACK   9
+#define TCP_LISTEN     10
+
+#define RCV_SHUTDOWN 1
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+#define BPF_ANY                     0
+#define BPF_NOEXIST                 1
+#define BPF_F_NO_PREALLOC           1
+#define BPF_SK_STORAGE_GET_F_CREATE 1
+#define BPF_RB_NO_WAKEUP            1
+#define BPF_RB_FORCE_WAKEUP         2
+#define BPF_RB_AVAIL_DATA           0
+#define BPF_RB_RING_SIZE            1
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	__u16 skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct file {
+	unsigned int f_flags;
+};
+
+struct socket {
+	struct file *file;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct socket *sk_socket;
+	__u16 sk_protocol;
+	__u8 sk_shutdown;
+	int sk_err;
+};
+
+struct tcp_sock {
+	__u32 write_seq;
+	__u32 copied_seq;
+	__u32 rcv_nxt;
+	__u32 snd_una;
+	__u64 bytes_received;
+	__u64 bytes_acked;
+};
+
+struct iovec {
+	void *iov_base;
+	unsigned long iov_len;
+};
+
+enum iter_type { ITER_UBUF, ITER_IOVEC };
+
+struct iov_iter {
+	__u8 iter_type;
+	unsigned long iov_offset;
+	unsigned long count;
+	unsigned long nr_segs;
+	const struct iovec *__iov;
+	void *ubuf;
+};
+
+struct msghdr {
+	struct iov_iter msg_iter;
+};
+
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
+struct thread_info {
+	__u32 status;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	int pid;
+	int tgid;
+	__u64 start_boottime;
+	__u64 self_exec_id;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long si;
+	unsigned long dx;
+	unsigned long orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+};
+struct pt_regs {
+	__u64 regs[31];
+	__s32 syscallno;
+};
+#endif
+
+#pragma clang attribute pop
+
+struct sk_buff;
+struct bpf_map;
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>

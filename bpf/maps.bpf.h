@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * Every map of the kernel side, with who writes it, who reads it, its bound and who frees its entries. Sizes are
+ * those of the default configuration; probe/ sets them from the config before loading.
+ */
+#pragma once
+
+#include "abi.h"
+#include "http.h"
+
+#define LICENSE_TEXT "Dual MIT/GPL"
+
+/* Set by probe/ before loading. */
+const volatile __u32 head_bytes_max = 16384;
+
+/*
+ * Written by the reader when it is about to sleep: the next record then wakes it. While it is awake it polls every
+ * few milliseconds and records do not wake it, which was the largest single saving measured.
+ */
+volatile __u32 reader_sleeps;
+
+/*
+ * ring: records for user space (abi.h). Written by emit.bpf.h alone, read by event/. Full: the record is lost and
+ * counted, and what depends on it is not published.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} ring SEC(".maps");
+
+/*
+ * procs: the selected processes, thread group id → struct proc. Written by user space; 'flags' also by the kernel
+ * side (what was seen). Freed by user space, and by the exit and exec of the process.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct proc);
+} procs SEC(".maps");
+
+/*
+ * requests: open server requests → their ids. An entry is there exactly as long as its response is not complete:
+ * written when the head's record is in the ring, deleted when the response has left or the connection ends.
+ * Full: the newest is not opened (its calls have no parent), counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct request_key);
+	__type(value, struct request);
+} requests SEC(".maps");
+
+/*
+ * units: units of work → the requests they received. Written by the unit itself only, so without a lock; entries
+ * that 'requests' no longer has are dead and purged at the next write. Freed at the thread's exit.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct unit_key);
+	__type(value, struct unit);
+} units SEC(".maps");
+
+/*
+ * joins: requests under way from a traced client, for a server on the same host to find. Written before the bytes
+ * leave; deleted by the server that takes it, by the response, or by the end of the client's connection.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct join_key);
+	__type(value, struct join);
+} joins SEC(".maps");
+
+/* counters: enum kernel_counter → count, per CPU. Written by count(), read by probe/. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, _KERNEL_COUNTER_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* Where a call's bytes are. */
+enum source_kind { SOURCE_NONE, SOURCE_BUFFER, SOURCE_USER_IOVEC, SOURCE_KERNEL_IOVEC };
+
+struct source {
+	__u64 base;     /* of the buffer or the vector */
+	__u64 skip;     /* bytes of the first segment that are done with */
+	__u32 segments; /* of a vector */
+	__u32 kind;     /* enum source_kind */
+};
+
+/* The record under construction lies at the start of the buffer, a window of bytes behind it; see stream.bpf.h. */
+#define WINDOW_AT (sizeof(struct record_head))
+
+struct work {
+	struct scan scan;
+	struct source source;
+	__u64 now_ns;
+	__u64 bytes;  /* of this call */
+	__u64 at;     /* of them done with */
+	__u64 copied; /* gather(): bytes copied, and where the next segment starts in the message */
+	__u64 segment_at;
+	__u64 want_from;
+	__u32 want;
+	__u32 pos, end;   /* in 'buffer' */
+	__u32 ack;        /* sequence position of the other direction */
+	__u32 failed;     /* gather(): a segment cannot be read */
+	__u32 unfinished; /* the window ends in mid-line */
+	__u32 result;     /* enum line_result of the last line */
+	__u32 is_tx;
+	__u32 pid, tid, proc_id, proc_flags;
+	__u32 is_blocking;
+	struct decision decision;
+	struct request parent; /* unit_request(): the one that is open */
+};
+
+/* One for each program: a program does not nest in itself on a CPU, but one may be preempted by another. */
+enum work_slot { WORK_RECV, WORK_SEND_START, WORK_SEND, _WORK_MAX };
+
+/* works: scratch memory, per CPU and program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, _WORK_MAX);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+/* A connection as one of its ends sees it. */
+struct conn {
+	__u64 cookie;
+	__u32 proc_id, pid; /* of the process that opened the newest exchange */
+	__u32 opened;       /* exchanges begun: the newest one's number */
+	__u32 responded;    /* exchanges whose response was seen to its last byte */
+	__u32 closed;       /* exchanges that are over */
+	__u32 done_seq; /* server: the last byte's sequence number + 1 of the newest response scanned */
+	__u8 role;      /* enum role */
+	__u8 off;       /* not followed (any more) */
+	__u8 is_pipelined; /* a request began before the one ahead was answered */
+	__u8 join_is_out;  /* 'join' is in the map */
+	__u16 family;
+	__u16 pad;
+	__u64 methods_head; /* bit (exchange & 63): HEAD */
+	__u64 methods_connect;
+	__u64 lost;       /* bit: a record of the request was lost */
+	__u32 unreported; /* the newest exchange of whose response a record was lost */
+	__u32 pad3;
+	struct join_key join;
+	__u64 mmsg;      /* the vector of the last recvmmsg, */
+	__u32 mmsg_tid;  /* who called it, */
+	__u32 mmsg_sent; /* and tx.spoken at that time */
+	__u16 local_port, remote_port;
+	__u32 pad2;
+	__u8 local_address[16];
+	__u8 remote_address[16];
+	struct stream rx, tx;
+};
+
+/* conns: socket → its connection. Written by the taps; the kernel frees an entry with its socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps");
+
+SUBPROGRAM int count(__u32 counter)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		(*value)++;
+	return 0;
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * The core that all taps share: follows one direction of a connection through the bytes of a call, records heads,
+ * takes the decisions, and keeps count of exchanges. The taps (tap_*.bpf.c) only say which socket, which bytes and
+ * when; see on_send_start(), on_send(), on_recv() in core.bpf.h.
+ *
+ * The bytes of a call are looked at in windows. A window begins at WINDOW_AT of the work buffer, with the carried
+ * part of an unfinished line directly in front; when it has been scanned, the record's header takes that place, so
+ * head bytes are copied once from the process and once into the ring.
+ */
+#pragma once
+
+#include "context.bpf.h"
+#include "emit.bpf.h"
+#include "source.bpf.h"
+
+#define WINDOWS_MAX 2048 /* of a call; chunks need two each */
+#define LINES_MAX   1024 /* of a window */
+
+struct walk {
+	struct work *w;
+	struct conn *c;
+};
+
+static __always_inline struct stream *this_stream(struct conn *c, const struct work *w)
+{
+	return w->is_tx ? &c->tx : &c->rx;
+}
+
+static __always_inline __u64 exchange_bit(__u32 exchange)
+{
+	return 1ULL << (exchange & (PIPELINE_MAX - 1));
+}
+
+static __always_inline void stream_to_start(struct stream *s)
+{
+	s->phase = PHASE_START;
+	s->carried = 0;
+	s->line_is_long = 0;
+	s->in_head = 0;
+	s->head_length = 0;
+	s->is_lost = 0;
+	s->is_truncated = 0;
+	s->is_end_recorded = 0;
+	s->is_tentative = 0;
+}
+
+/* We no longer know where in a message this direction is: what follows is looked at again when the other spoke. */
+static __always_inline void lose_step(struct conn *c, struct stream *s, bool is_tx, __u32 counter)
+{
+	const struct stream *other = is_tx ? &c->rx : &c->tx;
+
+	stream_to_start(s);
+	s->phase = PHASE_OUT_OF_STEP;
+	s->spoken_mark = other->spoken;
+	count(counter);
+}
+
+static __always_inline void give_up(struct conn *c, __u32 counter)
+{
+	c->off = 1;
+	count(counter);
+}
+
+/* The last byte of a message was scanned. */
+SUBPROGRAM int message_done(struct work *w, struct conn *c)
+{
+	struct stream *s;
+	bool is_response;
+
+	if (!w || !c)
+		return 0;
+	s = this_stream(c, w);
+	is_response = (c->role == ROLE_SERVER) == (w->is_tx != 0);
+	if (is_response && s->exchange) {
+		c->responded = s->exchange;
+		if (c->role == ROLE_SERVER) {
+			/* It is over when the bytes have left: on_send() sees to it. */
+			c->done_seq = s->seq + (__u32)w->at;
+		} else {
+			join_withdraw(c);
+			c->closed = s->exchange;
+			if (!s->is_end_recorded && !(c->lost & exchange_bit(s->exchange)))
+				emit_end(c, s->exchange, w->now_ns);
+		}
+	}
+	stream_to_start(s);
+	return 0;
+}
+
+/* The first bytes of a message are there: which exchange does it belong to? False: the connection was given up. */
+SUBPROGRAM int message_start(struct work *w, struct conn *c)
+{
+	const struct stream *other;
+	struct stream *s;
+	bool is_request;
+	__u8 first;
+
+	if (!w || !c)
+		return false;
+	s = this_stream(c, w);
+	other = w->is_tx ? &c->rx : &c->tx;
+	first = BYTE(&w->scan, w->pos);
+	/* A response begins with "HTTP/", and no method does. One byte tells unless it is an 'H'. */
+	if (c->role == ROLE_UNKNOWN) {
+		if (first == 'H' && w->end - w->pos < 2 && !w->is_tx)
+			first = 'G'; /* "HEAD" byte by byte: who receives first is the server */
+		is_request =
+			first != 'H' || (BYTE(&w->scan, w->pos + 1) != 'T' && w->end - w->pos >= 2);
+		if (first == 'H' && w->end - w->pos < 2)
+			is_request = true;
+		c->role = is_request == (w->is_tx != 0) ? ROLE_CLIENT : ROLE_SERVER;
+	} else {
+		is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
+	}
+
+	__builtin_memset(&s->facts, 0, sizeof(s->facts));
+	s->in_head = 1;
+	s->head_start_ns = w->now_ns;
+	s->head_seq = s->seq + (__u32)w->at;
+	s->head_ack = w->ack;
+	if (!is_request) {
+		s->exchange = c->opened != c->responded ? c->responded + 1 : 0;
+		if (!s->exchange)
+			count(COUNT_ORPHAN_RESPONSE);
+		else if (c->lost & exchange_bit(s->exchange))
+			s->is_lost = 1;
+		return true;
+	}
+	if (c->opened != c->responded && other->phase != PHASE_OUT_OF_STEP)
+		c->is_pipelined = 1;
+	if (c->opened - c->closed >= PIPELINE_MAX) {
+		give_up(c, COUNT_PIPELINE_FULL);
+		return false;
+	}
+	s->exchange = ++c->opened;
+	c->lost &= ~exchange_bit(s->exchange);
+	c->methods_head &= ~exchange_bit(s->exchange);
+	c->methods_connect &= ~exchange_bit(s->exchange);
+	return true;
+}
+
+static __always_inline __u8 request_method(const struct conn *c, __u32 exchange)
+{
+	if (c->methods_head & exchange_bit(exchange))
+		return METHOD_HEAD;
+	if (c->methods_connect & exchange_bit(exchange))
+		return METHOD_CONNECT;
+	return METHOD_OTHER;
+}
+
+/* Lines until the head ends, the phase changes, or the window is used up. */
+static long scan_line(__u32 i, struct walk *l)
+{
+	struct work *w = l->w;
+	struct stream *s = this_stream(l->c, w);
+	__u32 pos = w->pos, end = w->end, length;
+	int r = LINE_MORE, newline;
+
+	if (pos >= end)
+		return 1;
+	newline = http_find_newline(&w->scan, pos, end);
+	if (newline == NO_NEWLINE) {
+		length = end - pos;
+		if (length > LINE_LOOK)
+			length = LINE_LOOK;
+		if (!s->line_is_long && length > LINE_CARRY) {
+			/* Longer than what is carried, or than one look: its beginning tells all we ask. */
+			r = http_line(s, &w->scan, pos, length, true);
+			s->line_is_long = 1;
+		}
+		if (s->line_is_long) {
+			w->pos = pos + length;
+			w->result = r;
+			return r == LINE_BAD ? 1 : 0;
+		}
+		/* The caller carries it over. */
+		w->result = LINE_MORE;
+		w->unfinished = 1;
+		return 1;
+	}
+	if (s->line_is_long)
+		s->line_is_long = 0;
+	else
+		r = http_line(s, &w->scan, pos, newline - pos, false);
+	w->pos = newline + 1;
+	w->result = r;
+	return r != LINE_MORE ? 1 : 0;
+}
+
+SUBPROGRAM int carry_over(struct work *w, struct stream *s)
+{
+	__u32 length, i;
+
+	if (!w || !s)
+		return 0;
+	length = w->end - w->pos;
+	if (length > LINE_CARRY)
+		length = LINE_CARRY;
+	for (i = 0; i < LINE_CARRY; i++) {
+		if (i >= length)
+			break;
+		s->carry[i] = BYTE(&w->scan, w->pos + i);
+	}
+	s->carried = length;
+	w->pos = w->end;
+	return 0;
+}
+
+SUBPROGRAM int carry_back(struct work *w, struct stream *s)
+{
+	__u32 length, i;
+
+	if (!w || !s)
+		return 0;
+	length = s->carried;
+	if (length > LINE_CARRY)
+		length = LINE_CARRY;
+	for (i = 0; i < LINE_CARRY; i++) {
+		if (i >= length)
+			break;
+		w->scan.bytes[(WINDOW_AT - length + i) & SCAN_MASK] = s->carry[i];
+	}
+	s->carried = 0;
+	w->pos = WINDOW_AT - length;
+	return 0;
+}
+
+static __always_inline void record_fill(struct work *w, struct conn *c, struct stream *s,
+					__u32 flags, __u32 length)
+{
+	struct record_head *r = (struct record_head *)w->scan.bytes;
+
+	r->header.type = RECORD_HEAD;
+	r->header.role = c->role;
+	r->header.pad = 0;
+	r->header.length = sizeof(*r) + length;
+	r->header.time_ns = w->now_ns;
+	r->header.connection = c->cookie;
+	r->header.pid = w->pid;
+	r->header.tid = w->tid;
+	r->header.proc_id = w->proc_id;
+	r->header.exchange = s->exchange;
+	r->offset = s->offset + w->at;
+	r->head_start_ns = s->head_start_ns;
+	__builtin_memcpy(r->local_address, c->local_address, 16);
+	__builtin_memcpy(r->remote_address, c->remote_address, 16);
+	r->local_port = c->local_port;
+	r->remote_port = c->remote_port;
+	r->family = c->family;
+	r->flags = flags;
+	r->data_length = length;
+	r->pad = 0;
+	if (flags & HEAD_DECISION)
+		r->decision = w->decision;
+}
+
+/*
+ * Records the window's part of a head: 'length' bytes from WINDOW_AT on. A part that is lost takes the whole
+ * message with it: a request is then counted once, and its response is not recorded either.
+ */
+static __always_inline void record_part(struct work *w, struct conn *c, __u32 flags, __u32 length)
+{
+	__u32 lost_counter = COUNT_LOST_RESPONSE, total;
+	bool is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
+	struct stream *s = this_stream(c, w);
+
+	if (is_request) {
+		flags |= HEAD_REQUEST;
+		lost_counter = c->role == ROLE_CLIENT ? COUNT_LOST_REQUEST_CLIENT
+						      : COUNT_LOST_REQUEST_SERVER;
+	}
+	if (s->is_lost || !s->exchange)
+		return;
+	record_fill(w, c, s, flags, length);
+	/* Masked where it is used: the compiler may spill a bound that was checked before. */
+	total = sizeof(struct record_head) + length;
+	asm volatile("" : "+r"(total));
+	if (!emit(w->scan.bytes, total & SCAN_MASK, lost_counter)) {
+		s->is_lost = 1;
+		s->is_end_recorded = 0;
+		if (is_request)
+			c->lost |= exchange_bit(s->exchange);
+		else
+			c->unreported = s->exchange;
+		return;
+	}
+	if (!(flags & HEAD_DECISION))
+		return;
+	if (c->role == ROLE_SERVER)
+		publish_server(w, c);
+	else
+		publish_client(w, c);
+}
+
+static __always_inline void decide(struct work *w, struct conn *c, struct stream *s)
+{
+	c->pid = w->pid;
+	c->proc_id = w->proc_id;
+	if (!(w->proc_flags & PROC_SEEN_HTTP1)) {
+		struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+
+		if (proc)
+			proc->flags |= PROC_SEEN_HTTP1;
+	}
+	if (s->facts.traceparent == TRACEPARENT_INVALID)
+		count(COUNT_TRACEPARENT_INVALID);
+	if (c->role == ROLE_SERVER)
+		decide_server(w, s);
+	else
+		decide_client(w, s);
+}
+
+/*
+ * A head, or a part of one, was scanned: 'length' new bytes. Decides and records, then moves the stream on to the
+ * body if the head has ended.
+ */
+SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool starts)
+{
+	bool ended, is_request, was_truncated, complete = false, tunnel = false;
+	__u32 flags = starts ? HEAD_START : 0;
+	struct stream *s;
+
+	if (!w || !c)
+		return 0;
+	s = this_stream(c, w);
+	ended = w->result == LINE_HEAD_END;
+	was_truncated = s->is_truncated;
+	is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
+	s->head_length += length;
+	if (s->head_length > head_bytes_max && !was_truncated) {
+		s->is_truncated = 1;
+		flags |= HEAD_TRUNCATED;
+		count(COUNT_HEAD_TRUNCATED);
+	}
+	if (ended) {
+		flags |= HEAD_END;
+		if (s->facts.is_request != is_request) {
+			/* The other kind of message than the roles say; one that was guessed just now was wrong. */
+			if (is_request && s->exchange == 1 && c->opened == 1) {
+				c->role = ROLE_UNKNOWN;
+				c->opened = 0;
+			}
+			lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+			return 0;
+		}
+		if (is_request && s->facts.method == METHOD_HEAD)
+			c->methods_head |= exchange_bit(s->exchange);
+		if (is_request && s->facts.method == METHOD_CONNECT)
+			c->methods_connect |= exchange_bit(s->exchange);
+		http_begin_body(s, request_method(c, s->exchange), &complete, &tunnel);
+	}
+	if (is_request && (ended || (flags & HEAD_TRUNCATED)) && !was_truncated) {
+		decide(w, c, s);
+		flags |= HEAD_DECISION;
+	}
+	/* A body that is here to its end needs no record of its own; what a server sends ends when it has left. */
+	if (ended && c->role == ROLE_CLIENT && !is_request &&
+	    (complete || (s->phase == PHASE_BODY && s->body_left <= w->bytes - w->at - length))) {
+		flags |= HEAD_COMPLETE;
+		s->is_end_recorded = 1;
+	}
+	if (!was_truncated)
+		record_part(w, c, flags, length);
+	w->at += length;
+	if (!ended)
+		return 0;
+
+	s->in_head = 0;
+	s->is_tentative = 0;
+	if (tunnel) {
+		message_done(w, c);
+		give_up(c, COUNT_TUNNEL);
+	} else if (s->facts.is_bad || (is_request && s->phase == PHASE_TO_CLOSE)) {
+		lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+	} else if (complete && !is_request && s->facts.status / 100 == 1) {
+		stream_to_start(s); /* an interim response: the final one is still to come */
+	} else if (complete) {
+		message_done(w, c);
+	}
+	return 0;
+}
+
+static __always_inline void note_protocol(struct work *w)
+{
+	struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+	__u8 first = BYTE(&w->scan, w->pos);
+
+	if (!proc)
+		return;
+	if (first == 0x16 && BYTE(&w->scan, w->pos + 1) == 0x03)
+		proc->flags |= PROC_SEEN_TLS;
+	else if (HALF(&w->scan, w->pos) == 0x20495250U) /* "PRI " */
+		proc->flags |= PROC_SEEN_HTTP2;
+	else
+		proc->flags |= PROC_SEEN_OTHER;
+}
+
+/*
+ * Bytes that are no HTTP/1. On a connection that never spoke it, that is all we want to know; where we had been out
+ * of step, it was no message that began there.
+ */
+static __always_inline void no_http(struct work *w, struct conn *c, struct stream *s)
+{
+	bool is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
+
+	if (s->is_tentative && s->in_head) {
+		if (is_request && c->opened == s->exchange)
+			c->opened--;
+		if (!c->opened)
+			c->role = ROLE_UNKNOWN;
+		lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+		s->is_old = 1;
+		return;
+	}
+	if (!c->opened || (c->opened == 1 && s->in_head && s->exchange == 1)) {
+		note_protocol(w);
+		give_up(c, COUNT_NOT_HTTP);
+		return;
+	}
+	lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+}
+
+/* Brings the next window into the buffer. False: its bytes cannot be read. */
+static __always_inline bool window_open(struct work *w, struct stream *s, __u64 rest)
+{
+	__u32 want = s->phase == PHASE_CHUNK_SIZE || s->phase == PHASE_TRAILER ? 64 : HEAD_WINDOW;
+
+	if (want > rest)
+		want = rest;
+	if (!gather(w, w->at, want))
+		return false;
+	carry_back(w, s);
+	w->end = WINDOW_AT + want;
+	w->result = LINE_MORE;
+	w->unfinished = 0;
+	return true;
+}
+
+/* One step of the walk: a stretch of a body, or a window. Returns 1 when there is nothing more to do. */
+static long walk_window(__u32 i, struct walk *l)
+{
+	struct work *w = l->w;
+	struct conn *c = l->c;
+	struct stream *s = this_stream(c, w);
+	__u64 rest = w->bytes - w->at;
+	bool in_head, starts = false;
+	__u32 length;
+
+	if (!rest || c->off)
+		return 1;
+	if (s->phase == PHASE_BODY) {
+		__u64 take = rest < s->body_left ? rest : s->body_left;
+
+		s->body_left -= take;
+		w->at += take;
+		if (s->body_left)
+			return 1;
+		if (s->facts.is_chunked)
+			s->phase = PHASE_CHUNK_SIZE;
+		else
+			message_done(w, c);
+		return 0;
+	}
+	if (s->phase == PHASE_TO_CLOSE || s->phase == PHASE_OUT_OF_STEP) {
+		w->at = w->bytes;
+		return 1;
+	}
+
+	if (w->source.kind == SOURCE_NONE || !window_open(w, s, rest)) {
+		if (w->source.kind != SOURCE_NONE)
+			count(COUNT_UNREADABLE);
+		else
+			count(COUNT_NO_CONTENT);
+		w->at = w->bytes;
+		lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+		return 1;
+	}
+	in_head = s->phase == PHASE_START || s->phase == PHASE_HEAD;
+	if (s->phase == PHASE_START && !s->in_head) {
+		/* Empty lines in front of a message belong to none. */
+		__u8 first = BYTE(&w->scan, w->pos);
+
+		if (first == '\r' || first == '\n') {
+			w->at += 1;
+			return 0;
+		}
+		if (!http_start_is_plausible(&w->scan, w->pos, w->end - w->pos)) {
+			no_http(w, c, s);
+			return 0;
+		}
+		if (!message_start(w, c))
+			return 1;
+		starts = true;
+	}
+
+	bpf_loop(LINES_MAX, scan_line, l, 0);
+	if (w->result == LINE_BAD) {
+		no_http(w, c, s);
+		w->at = w->bytes;
+		return 1;
+	}
+	if (w->unfinished && s->phase == PHASE_START &&
+	    !http_start_is_plausible(&w->scan, w->pos, w->end - w->pos)) {
+		no_http(w, c, s);
+		w->at = w->bytes;
+		return 1;
+	}
+	if (w->unfinished)
+		carry_over(w, s);
+	if (w->pos < WINDOW_AT || w->pos > WINDOW_AT + HEAD_WINDOW)
+		return 1;
+	length = w->pos - WINDOW_AT;
+	if (in_head) {
+		head_part(w, c, length, starts);
+		return 0;
+	}
+	w->at += length;
+	if (w->result == LINE_DONE)
+		message_done(w, c);
+	return 0;
+}

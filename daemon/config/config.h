@@ -1,0 +1,74 @@
+/*
+ * The configuration: one table of keys (config.c) drives the parser, the defaults, --check-config and the
+ * commented config/tsunagi.yaml. Loaded once by main.c; constant afterwards.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "base/util.h"
+#include "model/selector.h"
+
+enum config_tap { CONFIG_TAP_AUTO, CONFIG_TAP_FENTRY, CONFIG_TAP_TRACEPOINT, CONFIG_TAP_KPROBE };
+
+/* services: the first item whose selector matches names the process. */
+struct config_service {
+	struct selector match;
+	char *name;
+};
+
+struct config {
+	char *endpoint; /* base URL of the collector; NULL: none, traces are kept in memory */
+	uint32_t export_timeout_ms;   /* export.timeout, 10000 */
+	uint32_t export_batch_spans;  /* export.batch_spans, 512 */
+	uint32_t export_batch_ms;     /* export.batch_delay, 1000 */
+	uint32_t export_queue_spans;  /* export.queue_spans, 16384 */
+	struct selector_list include; /* discover.include; default: JVM and Go */
+	struct selector_list exclude; /* discover.exclude: in addition to the built-in list */
+	struct config_service *services;
+	size_t n_services;
+	uint32_t head_bytes_max;   /* http.head_bytes_max, 16384; at most 65536 */
+	uint32_t exchange_idle_ms; /* http.exchange_idle, 600000 */
+	uint32_t connections_max;  /* limits.connections, 131072 */
+	uint32_t processes_max;    /* limits.processes, 4096 */
+	uint32_t requests_max;     /* limits.open_requests, 65536 */
+	uint32_t ring_bytes;       /* limits.ring_bytes, 4 MiB; a power of two of 64 KiB or more */
+	uint32_t store_traces;     /* store.traces, 1000 */
+	uint32_t store_bytes;      /* store.bytes, 8 MiB */
+	enum config_tap tap;       /* tap, auto */
+	int log_level;             /* log_level: error|warning|info|debug, as enum log_level */
+};
+
+/* A problem of the file: one line for a person, "FILE:LINE:COLUMN: expected ..., got '...'; did you mean '...'?" */
+struct config_error {
+	char text[512];
+};
+
+/* All defaults. Returns 0 or -ENOMEM. */
+int config_default(struct config *ret);
+
+/*
+ * Reads a file on top of the defaults. Returns 0; CONFIG_INVALID with 'ret_error' filled in (also when the file
+ * cannot be opened); or a negative errno. 'ret' is untouched unless 0 is returned.
+ */
+enum { CONFIG_INVALID = 1 };
+int config_load(const char *path, struct config *ret, struct config_error *ret_error);
+
+/* The same for a text in memory; 'name' stands for FILE in the error. */
+int config_parse(struct str text, const char *name, struct config *ret,
+		 struct config_error *ret_error);
+
+void config_done(struct config *config);
+
+/*
+ * The endpoint as it may be shown: a user and password in it are replaced. NULL gives NULL. Returns 0 or -ENOMEM;
+ * 'ret' is to be freed.
+ */
+int config_endpoint_shown(const char *endpoint, char **ret);
+
+/* Writes the commented file with every key, its default and a line on it: what config/tsunagi.yaml holds. */
+int config_write_reference(FILE *out);

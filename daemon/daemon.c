@@ -1,0 +1,469 @@
+/* The event loop and the wiring of the modules; see daemon.h. */
+#include "daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/log.h"
+#include "daemon_private.h"
+#include "export/json.h"
+#include "export/tree.h"
+#include "metrics/metrics.h"
+
+/*
+ * While records come the ring is polled: waking a sleeper for each record was the dearest part of all. After a
+ * tenth of a second without any, the reader sleeps until the kernel side wakes it.
+ */
+#define POLL_NS        (5 * NSEC_PER_MSEC)
+#define POLLS_TO_SLEEP 20
+#define TICK_NS        (200 * NSEC_PER_MSEC)
+#define HINT_NS        (10 * NSEC_PER_SEC)
+#define FLUSH_MS       4000 /* at the end; SIGTERM is answered within 5 s */
+
+/* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
+static void update_clock(struct daemon *d)
+{
+	int64_t wall = (int64_t)now_ns(CLOCK_REALTIME),
+		monotonic = (int64_t)now_ns(CLOCK_MONOTONIC);
+
+	stitch_set_clock(d->stitch, wall - monotonic);
+}
+
+static int timer_in(sd_event_source *source, uint64_t delay_ns)
+{
+	int r = sd_event_source_set_time_relative(source, delay_ns / NSEC_PER_USEC);
+
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* --- events in, spans out */
+
+static void handle_event(void *userdata, const struct event *event)
+{
+	struct daemon *d = userdata;
+
+	const struct process *p;
+
+	if (event->type != EVENT_PROCESS) {
+		stitch_event(d->stitch, event);
+		return;
+	}
+	/* The record is the kernel side's: which process it was is known here. */
+	p = event->process.what == EVENT_PROCESS_EXIT ? discover_find(d->discover, event->pid)
+						      : NULL;
+	if (p && p->proc_id)
+		stitch_process_exit(d->stitch, p->proc_id, event->time_ns);
+	discover_event(d->discover, event);
+}
+
+static struct resource *find_resource(void *userdata, uint32_t proc_id, uint32_t pid)
+{
+	struct daemon *d = userdata;
+
+	(void)pid;
+	return discover_resource(d->discover, proc_id);
+}
+
+static void handle_span(void *userdata, struct span *span)
+{
+	struct daemon *d = userdata;
+
+	d->spans++;
+	span->resource->spans++;
+	if (d->options->print == DAEMON_PRINT_JSON)
+		json_write_span(stdout, span);
+	if (d->store && d->exporter)
+		store_add(d->store, span_ref(span), now_ns(CLOCK_MONOTONIC));
+	else if (d->store)
+		store_add(d->store, TAKE_PTR(span), now_ns(CLOCK_MONOTONIC));
+	if (d->exporter)
+		exporter_push(d->exporter, TAKE_PTR(span));
+	span_unref(span);
+}
+
+static void handle_revoke(void *userdata, uint64_t connection, uint32_t exchange)
+{
+	struct daemon *d = userdata;
+
+	probe_request_revoke(d->probe, connection, exchange);
+}
+
+static int handle_select(void *userdata, const struct process *p)
+{
+	struct daemon *d = userdata;
+
+	/* The threads of a Go process run many goroutines each: they are no units of work. */
+	return probe_process_set(d->probe, p->pid, p->proc_id, p->language != LANGUAGE_GO);
+}
+
+static void handle_unselect(void *userdata, const struct process *p)
+{
+	struct daemon *d = userdata;
+
+	probe_process_remove(d->probe, p->pid);
+	stitch_process_exit(d->stitch, p->proc_id, d->event_ns);
+}
+
+/* Takes what is in the ring. Returns the number of records. */
+static int drain(struct daemon *d)
+{
+	int n;
+
+	update_clock(d);
+	n = event_reader_drain(d->reader);
+	if (n < 0) {
+		errno = -n;
+		log_ratelimited(LOG_LEVEL_WARNING, "Cannot read the ring, ignoring: %m");
+	}
+	if (n > 0 && d->options->print == DAEMON_PRINT_JSON)
+		fflush(stdout);
+	return n;
+}
+
+static int on_ring(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	drain(d);
+	d->idle_polls = 0;
+	return timer_in(d->poll_timer, POLL_NS);
+}
+
+static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	(void)usec;
+	if (drain(d) > 0)
+		d->idle_polls = 0;
+	else if (++d->idle_polls >= POLLS_TO_SLEEP) {
+		/* What came between the last look and the announcement would wake nobody: look once more. */
+		probe_reader_sleeps(d->probe);
+		drain(d);
+		return 0;
+	}
+	return timer_in(source, POLL_NS);
+}
+
+/* --- the slow clock */
+
+static void print_trace(const struct store_trace *trace, void *userdata)
+{
+	struct tree_options options = {
+		.width = tree_terminal_width(STDOUT_FILENO),
+		.colour = isatty(STDOUT_FILENO),
+	};
+
+	(void)userdata;
+	tree_draw(stdout, trace->spans, trace->n_spans, &options);
+}
+
+static void no_print(const struct store_trace *trace, void *userdata)
+{
+	(void)trace;
+	(void)userdata;
+}
+
+static void print_hints(struct daemon *d, uint64_t now)
+{
+	if (!d->hint_ns || now < d->hint_ns)
+		return;
+	if (d->spans == d->spans_at_hint)
+		hints_print(d, stderr);
+	d->spans_at_hint = d->spans;
+	/* Said once for each time without spans, then less and less often. */
+	d->hint_ns = now + 6 * HINT_NS;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	(void)usec;
+	update_clock(d);
+	discover_tick(d->discover, now);
+	stitch_tick(d->stitch, now);
+	if (d->store)
+		store_tick(d->store, now,
+			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
+	print_hints(d, now);
+	if (d->options->print != DAEMON_PRINT_NONE)
+		fflush(stdout);
+	return timer_in(source, TICK_NS);
+}
+
+/* Discovery has its own times: a process is looked at 30 ms after its exec, not at the next tick. */
+static int on_discover(sd_event_source *source, void *userdata)
+{
+	struct daemon *d = userdata;
+	uint64_t now = now_ns(CLOCK_MONOTONIC), next = discover_next_ns(d->discover);
+
+	(void)source;
+	if (next <= now)
+		discover_tick(d->discover, now);
+	return 0;
+}
+
+/* --- start */
+
+static int start_probe(struct daemon *d)
+{
+	static const int taps[] = {
+		[CONFIG_TAP_AUTO] = -1,
+		[CONFIG_TAP_FENTRY] = PROBE_TAP_FENTRY,
+		[CONFIG_TAP_TRACEPOINT] = PROBE_TAP_TRACEPOINT,
+		[CONFIG_TAP_KPROBE] = PROBE_TAP_KPROBE,
+	};
+	struct probe_options options = {
+		.tap = taps[d->config->tap],
+		.head_bytes_max = d->config->head_bytes_max,
+		.processes_max = d->config->processes_max,
+		.requests_max = d->config->requests_max,
+		.ring_bytes = d->config->ring_bytes,
+	};
+	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
+	int r = probe_new(&options, &d->probe, refusals);
+
+	if (r < 0)
+		return log_error_errno(r, "Cannot load the BPF programs: %m");
+	switch (r) {
+	case PROBE_NO_PERMISSION:
+		log_error("Not permitted to load BPF programs: needs CAP_BPF, CAP_PERFMON and "
+			  "CAP_NET_ADMIN "
+			  "(or CAP_SYS_ADMIN) on the host, not in an unprivileged container");
+		return -EPERM;
+	case PROBE_NO_BTF:
+		log_error("This kernel has no type information (/sys/kernel/btf/vmlinux): "
+			  "CONFIG_DEBUG_INFO_BTF is needed");
+		return -EOPNOTSUPP;
+	case PROBE_LOCKDOWN:
+		log_error("The kernel is locked down (confidentiality): BPF programs may not read "
+			  "memory");
+		return -EPERM;
+	case PROBE_NO_TAP:
+		for (int tap = 0; tap < _PROBE_TAP_MAX; tap++)
+			if (refusals[tap].reason[0])
+				log_error("Cannot use the %s tap: %s", probe_tap_name(tap),
+					  refusals[tap].reason);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int start_lock(struct daemon *d)
+{
+	pid_t holder;
+	int r = lock_new(d->options->runtime_dir, &d->lock, &holder);
+
+	if (r < 0)
+		return log_error_errno(r, "Cannot lock '%s': %m", d->options->runtime_dir);
+	if (r == LOCK_HELD) {
+		log_error(
+			"Another tsunagid (pid %d) runs in '%s'; --runtime-dir starts a second one",
+			(int)holder, d->options->runtime_dir);
+		return -EBUSY;
+	}
+	if (lock_has_removed_socket(d->lock))
+		log_info("Removed the control socket of a daemon that had died");
+	return 0;
+}
+
+static int start_export(struct daemon *d)
+{
+	const struct config *c = d->config;
+	int r;
+
+	if (c->endpoint) {
+		r = exporter_new(&(struct exporter_options){.endpoint = c->endpoint,
+							    .timeout_ms = c->export_timeout_ms,
+							    .batch_spans = c->export_batch_spans,
+							    .batch_delay_ms = c->export_batch_ms,
+							    .queue_spans = c->export_queue_spans},
+				 &d->exporter);
+		if (r == EXPORTER_ENDPOINT_INVALID) {
+			log_error("Cannot use the endpoint: not an http or https URL");
+			return -EINVAL;
+		}
+		if (r < 0)
+			return log_error_errno(r, "Cannot start the exporter: %m");
+	}
+	if (c->endpoint && d->options->print != DAEMON_PRINT_TREE)
+		return 0;
+	r = store_new(
+		&(struct store_options){.traces_max = c->store_traces, .bytes_max = c->store_bytes},
+		&d->store);
+	return r < 0 ? log_error_errno(r, "Cannot set up the trace store: %m") : 0;
+}
+
+static int start_modules(struct daemon *d)
+{
+	int r;
+
+	r = stitch_new(&(struct stitch_options){.connections_max = d->config->connections_max,
+						.head_bytes_max = d->config->head_bytes_max,
+						.exchange_idle_ns =
+							d->config->exchange_idle_ms * NSEC_PER_MSEC,
+						.resource = find_resource,
+						.emit = handle_span,
+						.revoke = handle_revoke,
+						.userdata = d},
+		       &d->stitch);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up stitching: %m");
+	update_clock(d);
+	r = discover_new(&(struct discover_options){.config = d->config,
+						    .processes_max = d->config->processes_max,
+						    .select = handle_select,
+						    .unselect = handle_unselect,
+						    .userdata = d,
+						    .self_pid = (uint32_t)getpid()},
+			 &d->discover);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up discovery: %m");
+	r = event_reader_new(probe_ring_fd(d->probe), handle_event, d, &d->reader);
+	if (r < 0)
+		return log_error_errno(r, "Cannot read the ring: %m");
+	return 0;
+}
+
+static int add_sources(struct daemon *d)
+{
+	int r;
+
+	r = sd_event_add_io(d->event, NULL, event_reader_fd(d->reader), EPOLLIN, on_ring, d);
+	if (r >= 0)
+		r = sd_event_add_time_relative(d->event, &d->poll_timer, CLOCK_MONOTONIC,
+					       POLL_NS / NSEC_PER_USEC, POLL_NS / NSEC_PER_USEC / 5,
+					       on_poll, d);
+	if (r >= 0)
+		r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC,
+					       TICK_NS / NSEC_PER_USEC,
+					       TICK_NS / NSEC_PER_USEC / 10, on_tick, d);
+	if (r >= 0)
+		r = sd_event_add_post(d->event, NULL, on_discover, d);
+	return r < 0 ? log_error_errno(r, "Cannot set up the event loop: %m") : 0;
+}
+
+static int start_event_loop(struct daemon *d)
+{
+	sigset_t signals;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+
+	r = sd_event_new(&d->event);
+	if (r >= 0)
+		r = sd_event_add_signal(d->event, NULL, SIGTERM, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
+	return r < 0 ? log_error_errno(r, "Cannot set up the event loop: %m") : 0;
+}
+
+static int start_control(struct daemon *d)
+{
+	char path[4096];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/" LOCK_SOCKET, d->options->runtime_dir);
+	r = control_new(d->event, path, report_command, d, &d->control);
+	return r < 0 ? log_error_errno(r, "Cannot listen on '%s': %m", path) : 0;
+}
+
+static int daemon_start(struct daemon *d)
+{
+	int r;
+
+	/* Signals first: from here on an end is an orderly one, also in mid-load. */
+	r = start_event_loop(d);
+	if (r >= 0)
+		r = start_lock(d);
+	if (r >= 0)
+		r = start_probe(d);
+	if (r >= 0)
+		r = start_export(d);
+	if (r >= 0)
+		r = start_modules(d);
+	if (r >= 0)
+		r = start_control(d);
+	if (r >= 0)
+		r = add_sources(d);
+	if (r < 0)
+		return r;
+
+	/* The kernel side reports new processes already: none falls between the pass and the events. */
+	r = discover_scan(d->discover);
+	if (r < 0)
+		return log_error_errno(r, "Cannot look for processes: %m");
+	return 0;
+}
+
+static void daemon_stop(struct daemon *d)
+{
+	/* Detach first: what the kernel side has recorded until then is drained, and nothing comes behind it. */
+	drain(d);
+	stitch_finish(d->stitch, now_ns(CLOCK_MONOTONIC));
+	if (d->store)
+		store_tick(d->store, UINT64_MAX,
+			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
+	fflush(stdout);
+	if (d->exporter)
+		exporter_stop(d->exporter, FLUSH_MS);
+}
+
+static void daemon_done(struct daemon *d)
+{
+	control_free(d->control);
+	event_reader_free(d->reader);
+	probe_free(d->probe);
+	discover_free(d->discover);
+	stitch_free(d->stitch);
+	exporter_free(d->exporter);
+	store_free(d->store);
+	sd_event_source_unref(d->poll_timer);
+	sd_event_unref(d->event);
+	lock_free(d->lock);
+}
+
+int daemon_run(const struct daemon_options *options)
+{
+	struct daemon d = {
+		.options = options,
+		.config = options->config,
+		.start_ns = now_ns(CLOCK_MONOTONIC),
+	};
+	int r;
+
+	if (geteuid() != 0) {
+		log_error("Must run as root: BPF programs and other users' /proc entries need it");
+		return EXIT_FAILURE;
+	}
+	r = daemon_start(&d);
+	if (r >= 0) {
+		if (options->print != DAEMON_PRINT_NONE)
+			d.hint_ns = now_ns(CLOCK_MONOTONIC) + HINT_NS;
+		log_info("Ready, %s tap, %" PRIu64 " processes traced, %s",
+			 probe_tap_name(probe_tap_used(d.probe)),
+			 metrics_get(METRIC_PROCESSES_SELECTED),
+			 options->config->endpoint ? "exporting to a collector"
+						   : "no collector: traces stay here");
+		sd_notify(0, "READY=1");
+		r = sd_event_loop(d.event);
+		if (r < 0)
+			log_error_errno(r, "Event loop failed: %m");
+		sd_notify(0, "STOPPING=1");
+		daemon_stop(&d);
+	}
+	daemon_done(&d);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,52 @@
+/*
+ * The daemon's state, shared by daemon.c (the loop), report.c (answers for the control socket) and hints.c (why
+ * there is no span yet). Nobody else includes this.
+ */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <systemd/sd-event.h>
+
+#include "daemon.h"
+#include "discover/discover.h"
+#include "event/reader.h"
+#include "export/exporter.h"
+#include "export/store.h"
+#include "probe/probe.h"
+#include "service/control.h"
+#include "service/lock.h"
+#include "stitch/stitch.h"
+
+struct daemon {
+	const struct daemon_options *options;
+	const struct config *config;
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+
+	struct lock *lock;
+	sd_event *event;
+	struct probe *probe;
+	struct event_reader *reader;
+	struct discover *discover;
+	struct stitch *stitch;
+	struct exporter *exporter; /* NULL: no endpoint */
+	struct store *store;       /* NULL: not needed */
+	struct control *control;
+
+	sd_event_source
+		*poll_timer; /* on while records come: the kernel side does not wake us then */
+	unsigned int idle_polls;
+	uint64_t event_ns; /* time of the newest event, CLOCK_MONOTONIC */
+	uint64_t spans;    /* emitted */
+	uint64_t spans_at_hint;
+	uint64_t hint_ns; /* when to say next why there is no span; 0: never */
+};
+
+/* report.c: the control socket's handler; 'userdata' is the daemon. */
+int report_command(void *userdata, struct str command, struct str argument, cJSON **ret_answer);
+
+/* hints.c: a line for each listening process, on 'out': traced, or what would select it, or why not. */
+void hints_print(struct daemon *d, FILE *out);
+
+/* What the kernel side saw of a process, in words: "TLS", "HTTP/2", "no request yet", ... */
+const char *hints_seen(struct daemon *d, const struct process *p);

@@ -1,0 +1,12 @@
+/*
+ * Is the Go runtime in an executable, and which version: by the build info blob, else by the
+ * function table. Used by image.c. Neither needs a symbol table, so stripped programs are
+ * recognised as well.
+ */
+#pragma once
+
+#include "image/elf.h"
+#include "image/image.h"
+
+/* Fills in the go_ fields. Returns 0 or a negative errno. */
+int go_probe(const struct elf_image *image, struct image_facts *facts);

@@ -1,0 +1,91 @@
+/*
+ * Counters: every loss, truncation, eviction, refusal and absence has one, by a name a person can look up
+ * (docs/operating.md explains each). Counters only grow; gauges are set. Any thread may add.
+ *
+ * The rows are METRICS(X): X(identifier, "name", "help"). Kernel-side counters have a table of their own in
+ * bpf/abi.h and are read by probe/; the status command shows both.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define METRICS(X)                                                                                 \
+	X(METRIC_SPANS_SERVER, "spans_server", "server spans made")                                \
+	X(METRIC_SPANS_CLIENT, "spans_client", "client spans made")                                \
+	X(METRIC_SPANS_NO_MEMORY, "spans_no_memory", "spans lost: no memory")                      \
+	X(METRIC_SPANS_NO_PROCESS, "spans_no_process", "spans lost: their process was not known")  \
+	X(METRIC_EXCHANGES_RESET, "exchanges_reset", "exchanges ended by a reset")                 \
+	X(METRIC_EXCHANGES_PROCESS_EXIT, "exchanges_process_exit",                                 \
+	  "exchanges ended by the end of their process")                                           \
+	X(METRIC_EXCHANGES_NOT_OBSERVED, "exchanges_not_observed",                                 \
+	  "exchanges whose response was not seen")                                                 \
+	X(METRIC_EXCHANGES_IDLE, "exchanges_idle", "exchanges given up after http.exchange_idle")  \
+	X(METRIC_EXCHANGES_NO_RESPONSE_END, "exchanges_no_response_end",                           \
+	  "exchanges whose response was seen but not its end")                                     \
+	X(METRIC_RESPONSES_ORPHAN, "responses_orphan",                                             \
+	  "responses whose request was not seen (older than the daemon, or lost)")                 \
+	X(METRIC_HEADS_BAD, "heads_bad", "heads that are not HTTP/1: no span made")                \
+	X(METRIC_HEADS_TRUNCATED, "heads_truncated", "heads longer than http.head_bytes_max")      \
+	X(METRIC_HEADS_PARTIAL, "heads_partial", "heads of which a part was lost or never came")   \
+	X(METRIC_CONNECTIONS_FULL, "connections_full",                                             \
+	  "connections not followed: the table was full")                                          \
+	X(METRIC_PIPELINE_FULL, "pipeline_full",                                                   \
+	  "requests not followed: too many open on their connection")                              \
+	X(METRIC_RECORDS_BAD, "records_bad",                                                       \
+	  "records from the kernel side that failed validation")                                   \
+	X(METRIC_CONTEXTS_REVOKED, "contexts_revoked", "contexts taken back by user space")        \
+	X(METRIC_QUEUE_FULL, "queue_full", "spans dropped: the export queue was full")             \
+	X(METRIC_SPANS_EXPORTED, "spans_exported", "spans accepted by the collector")              \
+	X(METRIC_SPANS_REFUSED, "spans_refused", "spans refused by the collector")                 \
+	X(METRIC_SPANS_UNREACHABLE, "spans_unreachable",                                           \
+	  "spans lost: the collector did not answer")                                              \
+	X(METRIC_SPANS_SHUTDOWN, "spans_shutdown", "spans lost: not sent within the time at exit") \
+	X(METRIC_BATCHES_SENT, "batches_sent", "batches sent to the collector")                    \
+	X(METRIC_STORE_EVICTED, "store_evicted",                                                   \
+	  "spans that made room in the embedded trace store")                                      \
+	X(METRIC_PROCESSES_SEEN, "processes_seen", "processes looked at")                          \
+	X(METRIC_PROCESSES_SELECTED, "processes_selected", "processes selected")                   \
+	X(METRIC_PROCESSES_FULL, "processes_full", "processes not followed: the table was full")   \
+	X(METRIC_PROCESSES_GONE, "processes_gone",                                                 \
+	  "processes that ended while they were looked at")                                        \
+	X(METRIC_PARENT_UNDECIDED, "parent_undecided",                                             \
+	  "heads without a decision of the kernel side")                                           \
+	X(METRIC_PARENT_HEADER, "parent_header", "parents from a traceparent header")              \
+	X(METRIC_PARENT_JOINED, "parent_joined", "parents joined by TCP sequence numbers")         \
+	X(METRIC_PARENT_UNIT, "parent_unit", "parents from the open request of the unit of work")  \
+	X(METRIC_PARENT_NONE_REMOTE, "parent_none_remote",                                         \
+	  "server roots: no header, client not traced here")                                       \
+	X(METRIC_PARENT_NONE_NO_UNIT, "parent_none_no_unit",                                       \
+	  "client roots: the sender is no unit we can follow")                                     \
+	X(METRIC_PARENT_NONE_NO_REQUEST, "parent_none_no_request",                                 \
+	  "client roots: the unit has no open request")                                            \
+	X(METRIC_PARENT_NONE_AMBIGUOUS, "parent_none_ambiguous",                                   \
+	  "client roots: the unit has several open requests")                                      \
+	X(METRIC_PARENT_NONE_TRUNCATED, "parent_none_truncated", "roots: the head was truncated")  \
+	X(METRIC_PARENT_NONE_LATE, "parent_none_late", "client roots: decided after the send")     \
+	X(METRIC_CONTROL_REQUESTS, "control_requests", "commands answered on the control socket")  \
+	X(METRIC_PROCESS_READS_CUT, "process_reads_cut",                                           \
+	  "files of /proc that were longer than what is read of them")                             \
+	X(METRIC_PROCESS_PORTS_FULL, "process_ports_full",                                         \
+	  "listening ports not noted: their process has too many")                                 \
+	X(METRIC_RESOURCE_ATTRIBUTES_FULL, "resource_attributes_full",                             \
+	  "resource attributes of a process left out: there are too many")                         \
+	X(METRIC_RESPONSES_BAD, "responses_bad",                                                   \
+	  "response heads not whole or not HTTP/1: their spans have no status")                    \
+	X(METRIC_PARENT_MISMATCH, "parent_mismatch",                                               \
+	  "parents dropped: the traceparent header says something else than the decision")         \
+	X(METRIC_CONTROL_REFUSED, "control_refused",                                               \
+	  "clients of the control socket turned away: not root, too many, or too slow")
+
+#define METRICS_ENUM(id, name, help) id,
+enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };
+
+void metrics_add(enum metric metric, uint64_t n);
+uint64_t metrics_get(enum metric metric);
+const char *metrics_name(enum metric metric);
+const char *metrics_help(enum metric metric);
+
+static inline void metrics_increment(enum metric metric)
+{
+	metrics_add(metric, 1);
+}

@@ -1,0 +1,178 @@
+/* The lock on a runtime directory; see lock.h. */
+#include "service/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+
+/* The directory or the lock file may vanish between two steps when another daemon ends just then. */
+#define ATTEMPTS_MAX 100
+
+/* A holder writes its pid right after it took the lock. */
+#define PID_WAIT_MS_MAX 100
+
+/* Our own "try again" of one attempt. */
+enum { LOCK_VANISHED = 2 };
+
+struct lock {
+	char *dir;
+	int dir_fd;
+	int fd;
+	bool has_made_dir;
+	bool has_removed_socket;
+};
+
+void lock_free(struct lock *lock)
+{
+	if (!lock)
+		return;
+	/* Unlinked while it is still locked: who waits for it sees that it is gone, and starts over. */
+	if (lock->fd >= 0) {
+		unlinkat(lock->dir_fd, LOCK_FILE, 0);
+		close(lock->fd);
+	}
+	if (lock->dir_fd >= 0)
+		close(lock->dir_fd);
+	if (lock->has_made_dir)
+		rmdir(lock->dir);
+	free(lock->dir);
+	free(lock);
+}
+
+static int open_dir(struct lock *lock)
+{
+	if (mkdir(lock->dir, 0755) == 0)
+		lock->has_made_dir = true;
+	else if (errno != EEXIST)
+		return -errno;
+
+	lock->dir_fd = open(lock->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lock->dir_fd < 0)
+		return errno == ENOENT ? LOCK_VANISHED : -errno;
+	/* The umask may have taken bits away, and then tsunagictl could not say that the daemon runs. */
+	if (lock->has_made_dir && fchmod(lock->dir_fd, 0755) < 0)
+		return -errno;
+	return 0;
+}
+
+static pid_t read_pid(int fd)
+{
+	for (int waited_ms = 0; waited_ms < PID_WAIT_MS_MAX; waited_ms += 10) {
+		char text[32] = {0};
+		long pid;
+
+		if (pread(fd, text, sizeof(text) - 1, 0) > 0 && strchr(text, '\n')) {
+			pid = strtol(text, NULL, 10);
+			return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+		}
+		usleep(10 * 1000);
+	}
+	return 0;
+}
+
+static int write_pid(int fd)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+	ssize_t written;
+
+	if (ftruncate(fd, 0) < 0)
+		return -errno;
+	written = pwrite(fd, text, (size_t)n, 0);
+	if (written < 0)
+		return -errno;
+	return written == n ? 0 : -EIO;
+}
+
+/* Whether DIR/lock is still the file we locked, and not one that was made after ours was unlinked. */
+static bool is_current(const struct lock *lock, int fd)
+{
+	struct stat ours, current;
+
+	return fstat(fd, &ours) == 0 && fstatat(lock->dir_fd, LOCK_FILE, &current, 0) == 0 &&
+	       ours.st_ino == current.st_ino && ours.st_dev == current.st_dev;
+}
+
+static int take_file(struct lock *lock, pid_t *ret_pid)
+{
+	_cleanup_(closep) int fd =
+		openat(lock->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	struct stat st;
+
+	/* ENOENT: the directory itself was removed after we opened it. */
+	if (fd < 0)
+		return errno == ENOENT ? LOCK_VANISHED : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EEXIST;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		*ret_pid = read_pid(fd);
+		return LOCK_HELD;
+	}
+	if (!is_current(lock, fd))
+		return LOCK_VANISHED;
+	lock->fd = TAKE_FD(fd);
+	return write_pid(lock->fd);
+}
+
+/* Only a socket is ours to remove. */
+static int remove_stale_socket(struct lock *lock)
+{
+	struct stat st;
+
+	if (fstatat(lock->dir_fd, LOCK_SOCKET, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	if (unlinkat(lock->dir_fd, LOCK_SOCKET, 0) < 0)
+		return -errno;
+	lock->has_removed_socket = true;
+	return 0;
+}
+
+static int take(const char *dir, struct lock **ret, pid_t *ret_pid)
+{
+	_cleanup_(lock_freep) struct lock *lock = calloc(1, sizeof(*lock));
+	int r;
+
+	if (!lock)
+		return -ENOMEM;
+	lock->dir_fd = -1;
+	lock->fd = -1;
+	lock->dir = strdup(dir);
+	if (!lock->dir)
+		return -ENOMEM;
+
+	r = open_dir(lock);
+	if (r)
+		return r;
+	r = take_file(lock, ret_pid);
+	if (r)
+		return r;
+	r = remove_stale_socket(lock);
+	if (r)
+		return r;
+	*ret = TAKE_PTR(lock);
+	return 0;
+}
+
+int lock_new(const char *dir, struct lock **ret, pid_t *ret_pid)
+{
+	int r = LOCK_VANISHED;
+
+	for (int i = 0; i < ATTEMPTS_MAX && r == LOCK_VANISHED; i++)
+		r = take(dir, ret, ret_pid);
+	return r == LOCK_VANISHED ? -EAGAIN : r;
+}
+
+bool lock_has_removed_socket(const struct lock *lock)
+{
+	return lock->has_removed_socket;
+}

@@ -1,0 +1,129 @@
+// A Go service in one of three roles, with its own record of what it did for the judge of the end-to-end
+// tests (one JSON object a line: id, role, path, status, start, end; times in nanoseconds of the wall clock;
+// a server's interval lies inside the exchange, a client's around it).
+//
+//	chain hello PORT LOG              answers every request
+//	chain back  PORT LOG              the same, with a status that follows from the request's id
+//	chain front PORT LOG BACK_PORT    calls back once for each request
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+type requestLog struct {
+	mutex sync.Mutex
+	out   *bufio.Writer
+}
+
+func openLog(name string) *requestLog {
+	file, err := os.Create(name)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	log := &requestLog{out: bufio.NewWriter(file)}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-stop
+		log.mutex.Lock() // never released: no line may follow the last flush
+		log.out.Flush()
+		os.Exit(0)
+	}()
+	return log
+}
+
+func requestID(path string) string {
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+func (l *requestLog) write(role, path string, status int, start, end time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	fmt.Fprintf(l.out, `{"id":%q,"role":%q,"path":%q,"status":%d,"start":%d,"end":%d}`+"\n",
+		requestID(path), role, path, status, start.UnixNano(), end.UnixNano())
+}
+
+type service struct {
+	log    *requestLog
+	client *http.Client
+	back   string
+}
+
+func (s *service) hello(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	s.log.write("server", r.URL.Path, 200, start, time.Now())
+	io.WriteString(w, "hello\n")
+}
+
+func (s *service) answer(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	hash := fnv.New32a()
+	io.WriteString(hash, requestID(r.URL.Path))
+	status := 200
+	switch hash.Sum32() % 16 {
+	case 3:
+		status = 404
+	case 7:
+		status = 201
+	case 11:
+		status = 500
+	}
+	s.log.write("server", r.URL.Path, status, start, time.Now())
+	w.WriteHeader(status)
+	io.WriteString(w, "back "+r.URL.Path+"\n")
+}
+
+func (s *service) call(path string) (int, error) {
+	start := time.Now()
+	response, err := s.client.Get(s.back + path)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, err
+	}
+	s.log.write("client", path, response.StatusCode, start, time.Now())
+	return response.StatusCode, nil
+}
+
+func (s *service) forward(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	status := 200
+	got, err := s.call("/back/" + requestID(r.URL.Path))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err != nil || got >= 500 {
+		status = 502
+	}
+	s.log.write("server", r.URL.Path, status, start, time.Now())
+	w.WriteHeader(status)
+	io.WriteString(w, "front "+r.URL.Path+"\n")
+}
+
+func main() {
+	role, port := os.Args[1], os.Args[2]
+	s := &service{log: openLog(os.Args[3])}
+	handler := map[string]http.HandlerFunc{"hello": s.hello, "back": s.answer, "front": s.forward}[role]
+	if role == "front" {
+		s.back = "http://127.0.0.1:" + os.Args[4]
+		s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+	}
+	server := &http.Server{Addr: "127.0.0.1:" + port, Handler: handler}
+	fmt.Println("ready")
+	fmt.Fprintln(os.Stderr, server.ListenAndServe())
+	os.Exit(1)
+}

@@ -1,0 +1,58 @@
+"""A threaded HTTP server of the standard library: a thread for each connection, kept alive.
+
+threaded.py PORT LOG [BACK_PORT]: with BACK_PORT each request makes one call there on its own thread.
+"""
+
+import http.client
+import http.server
+import sys
+import threading
+import time
+
+from requestlog import RequestLog, request_id, status_of
+
+LOG = RequestLog(sys.argv[2])
+BACK = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+LOCAL = threading.local()
+
+
+def call(path):
+    start = time.time_ns()
+    if not hasattr(LOCAL, "connection"):
+        LOCAL.connection = http.client.HTTPConnection("127.0.0.1", BACK)
+    LOCAL.connection.request("GET", path)
+    response = LOCAL.connection.getresponse()
+    response.read()
+    LOG.write("client", path, response.status, start, time.time_ns())
+    return response.status
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        start = time.time_ns()
+        if BACK:
+            status = 200 if call("/back/" + request_id(self.path)) < 500 else 502
+        else:
+            status = status_of(self.path)
+        body = f"python {self.path}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        LOG.write("server", self.path, status, start, time.time_ns())
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 1024
+    daemon_threads = True
+
+
+server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
+print("ready", flush=True)
+server.serve_forever()

@@ -1,0 +1,238 @@
+"""The items of the benchmark, item_*: each gets a Run and the number of rounds and returns its rows."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+import urllib.error
+
+import apps
+import harness
+from cases_chains import go_chain, java_chain, need
+from harness import Daemon, Failure, Skip, expect, wait_until
+from measure import (MB, Row, c_program, column, cpu_ns, in_turn, load_figures, path_of_success, quiet_log, sink,
+                     spans_settled, status_of, tracing, wrk)
+from wire import Wire
+
+LOAD_SECONDS = 3
+WARM_SECONDS = 10                  # of a JVM, until its code is compiled
+SPAN_RATE, SPAN_SECONDS = 10_000, 5
+MEMORY_REQUESTS = 100_000
+PING_SLICES, PING_ROUNDS = 30, 10_000
+EXECS_A_ROUND = 3
+JAEGER_REQUESTS_A_ROUND = 3
+
+
+def go_hello(run, name="hello", port=None, **options):
+    """The hello server of the Go services; its command line has the run's folder, by which it is selected."""
+    quiet_log(run, name)
+    return run.app(name, [apps.go_chain(), "hello", "{port}", "{log}"], port=port, **options)
+
+
+def cpu_rows(off, on, budget, budget_of):
+    """The rows of a service under load, from the figures of both sides."""
+    rows = [Row("CPU of the services a request", "us", column(on, "servers"), column(off, "servers"), budget, budget_of),
+            Row("CPU of the machine a request, without interrupts", "us", column(on, "machine"),
+                column(off, "machine"), note="also the daemon, wrk, and what else ran"),
+            Row("CPU in software interrupts a request", "us", column(on, "softirq"), column(off, "softirq")),
+            Row("CPU of wrk a request", "us", column(on, "wrk"), column(off, "wrk")),
+            Row("CPU of the daemon a request", "us", column(on, "daemon")),
+            Row("requests a second", "/s", column(on, "rate"), column(off, "rate")),
+            Row("spans made of those that should be", "%", column(on, "seen"))]
+    return rows
+
+
+def served(run, rounds, servers, front, connections, spans_a_request, budget, budget_of):
+    path = path_of_success(front.port)
+    wrk(front.port, path, connections, 1)
+    endpoint = sink(run)
+    off, on = in_turn(run, rounds, lambda daemon: load_figures(
+        lambda: wrk(front.port, path, connections, LOAD_SECONDS), servers, daemon, spans_a_request),
+        len(servers), endpoint)
+    return cpu_rows(off, on, budget, budget_of)
+
+
+def item_go_hello(run, rounds):
+    """CPU a request of the Go hello server at 64 connections."""
+    need("go", "wrk")
+    hello = go_hello(run)
+    return served(run, rounds, [hello], hello, 64, 1, 2.0, "difference")
+
+
+def item_go_chain(run, rounds):
+    """CPU a request of the Go front and back together, at 64 connections."""
+    need("go", "wrk")
+    quiet_log(run, "front", "back")
+    front, back = go_chain(run)
+    return served(run, rounds, [front, back], front, 64, 3, 6.0, "percent")
+
+
+def item_java_chain(run, rounds):
+    """CPU a request of the two thread-per-request Java services together, at 32 connections."""
+    need("java", "wrk")
+    quiet_log(run, "front", "back")
+    front, back = java_chain(run)
+    wrk(front.port, path_of_success(front.port), 32, WARM_SECONDS)
+    return served(run, rounds, [front, back], front, 32, 3, None, "percent")
+
+
+def ping(_daemon):
+    done = subprocess.run([c_program("pingpong"), str(PING_SLICES), str(PING_ROUNDS)], capture_output=True, text=True,
+                          timeout=120, check=False)
+    expect(done.returncode == 0, f"pingpong: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def item_unselected(run, rounds):
+    """A send or a receive of 64 bytes by a process that is not traced, while another one is."""
+    go_hello(run)
+    off, on = in_turn(run, rounds, ping, 1)
+    return [Row("a send or a receive, median of the slices", "ns", column(on, "median"), column(off, "median"), 60.0,
+                "difference"),
+            Row("a send or a receive, the fastest slice", "ns", column(on, "min"), column(off, "min"))]
+
+
+def item_daemon_span(run, rounds):
+    """CPU of the daemon a span at 10,000 requests a second, sent to a collector that takes everything."""
+    hello, endpoint = go_hello(run), sink(run)
+    cost, rates = [], []
+    for _ in range(rounds):
+        with tracing(run, 1, endpoint) as daemon:
+            before = cpu_ns(daemon.pid)
+            load = run.load(hello.port, SPAN_RATE * SPAN_SECONDS, 64, rate=SPAN_RATE)
+            spans = spans_settled(daemon)
+            cost.append((cpu_ns(daemon.pid) - before) / 1000 / spans)
+            rates.append(load["requests"] / load["seconds"])
+            expect(spans >= load["requests"], f"{spans} spans of {load['requests']} requests")
+    return [Row("CPU of the daemon a span", "us", cost, budget=3.0), Row("requests a second", "/s", rates)]
+
+
+def item_memory(run, rounds):
+    """Memory of the daemon and of its maps: with one Go service traced, before and after 100,000 requests."""
+    hello, endpoint = go_hello(run), sink(run)
+    idle, loaded, peaks = [], [], []
+    for _ in range(rounds):
+        with tracing(run, 1, endpoint) as daemon:
+            time.sleep(2)
+            idle.append(status_of(daemon))
+            run.load(hello.port, MEMORY_REQUESTS, 64)
+            spans_settled(daemon)
+            loaded.append(status_of(daemon))
+            peak_kb = re.search(r"VmHWM:\s*(\d+)", pathlib.Path(f"/proc/{daemon.pid}/status").read_text())
+            peaks.append(int(peak_kb[1]) / 1024)
+
+    def megabytes(statuses, name):
+        return [status["memory"][name] / MB for status in statuses]
+    return [Row("resident, idle", "MB", megabytes(idle, "rss_bytes"), budget=20.0),
+            Row("resident, after 100,000 requests", "MB", megabytes(loaded, "rss_bytes")),
+            Row("resident, peak", "MB", peaks),
+            Row("maps, idle", "MB", megabytes(idle, "map_bytes"), budget=32.0),
+            Row("maps, after 100,000 requests", "MB", megabytes(loaded, "map_bytes"), budget=32.0),
+            Row("links", "", [status["links"] for status in idle], budget=42.0)]
+
+
+def first_start_ns(spans, pid):
+    starts = [span["start_unix_nano"] for span in spans if span["pid"] == pid]
+    if not starts:
+        raise Failure("no span of the process at all")
+    return min(starts)
+
+
+def start_once(run, hello):
+    """The daemon starts while requests come all the time."""
+    load = run.load_start(hello.port, 20_000, 4, rate=1_000)
+    time.sleep(0.2)
+    daemon = Daemon(run, run.config())
+    wait_until(lambda: "Ready" in daemon.stderr or not daemon.running(), 20, "'Ready'", 0.001)
+    ready = time.time_ns()
+    wait_until(lambda: daemon.stdout or not daemon.running(), 10, "the first span", 0.002)
+    printed = time.time_ns()
+    load.stop()
+    first = first_start_ns(daemon.finish(), hello.pid)
+    return [(moment - daemon.spawned_ns) / 1e6 for moment in (ready, first, printed)]
+
+
+def exec_once(run, name):
+    """A server is started and called in a tight loop from the moment it listens; (pid, exec, first answer)."""
+    port = run.port()
+    begin = time.time_ns()
+    hello = go_hello(run, name, port, ready=None)
+    while True:
+        with contextlib.suppress(ConnectionRefusedError):
+            wire = Wire(port)
+            break
+        expect(time.time_ns() - begin < 5e9, "the server does not listen")
+    with wire:
+        wire.request(f"/first/{name}")
+        answered = time.time_ns()
+        for i in range(1_000_000):
+            if time.time_ns() - answered > 3e8:
+                break
+            wire.request(f"/new/{name}-{i}")
+    hello.stop()
+    return hello.pid, begin, answered
+
+
+def exec_rows(run, rounds):
+    started, daemon = [], run.daemon()
+    for i in range(rounds * EXECS_A_ROUND):
+        started.append(exec_once(run, f"new{i}"))
+    time.sleep(0.5)
+    spans = daemon.finish()
+    captured = [(first_start_ns(spans, pid) - begin) / 1e6 for pid, begin, _ in started]
+    return [Row("exec of a process to its first captured request", "ms", captured, budget=100.0),
+            Row("exec of a process to its first answer", "ms", [(end - begin) / 1e6 for _, begin, end in started])]
+
+
+def in_jaeger(jaeger, trace_id):
+    with contextlib.suppress(urllib.error.HTTPError):
+        return jaeger.get(f"/api/traces/{trace_id}")["data"]
+    return None
+
+
+def jaeger_rows(run, hello, rounds):
+    jaeger = harness.Jaeger(run)
+    visible = []
+    with tracing(run, 1, jaeger.endpoint), Wire(hello.port) as wire:
+        for i in range(rounds * JAEGER_REQUESTS_A_ROUND):
+            trace_id = os.urandom(16).hex()
+            wire.request(f"/seen/{i}", [f"traceparent: 00-{trace_id}-00f067aa0ba902b7-01"])
+            answered = time.monotonic()
+            wait_until(lambda: in_jaeger(jaeger, trace_id), 10, "the span in Jaeger", 0.01)
+            visible.append((time.monotonic() - answered) * 1000)
+    return [Row("response to its span visible in Jaeger", "ms", visible, budget=2000.0)]
+
+
+def item_start(run, rounds):
+    """How long until spans: from the daemon's start, from a new process, from a response to Jaeger."""
+    need("go")
+    hello = go_hello(run)
+    ready, first, printed = zip(*(start_once(run, hello) for _ in range(rounds)))
+    rows = [Row("start to Ready", "ms", list(ready)),
+            Row("start to the first captured request", "ms", list(first), budget=1000.0,
+                note="the request's start; 1,000 come a second"),
+            Row("start to the first span printed", "ms", list(printed))]
+    rows += exec_rows(run, rounds)
+    try:
+        rows += jaeger_rows(run, hello, rounds)
+    except Skip as reason:
+        rows.append(Row("response to its span visible in Jaeger", "ms", [], budget=2000.0, note=f"skipped: {reason}"))
+    return rows
+
+
+def item_offline(_run, rounds):
+    """Recorded events to encoded spans on one core: decode, stitch, encode."""
+    program = harness.BIN / "bench_offline"
+    if not program.exists():
+        raise Skip(f"no {program.name} beside the daemon: build the target bench_offline")
+    rates = []
+    for _ in range(rounds):
+        done = subprocess.run([program], capture_output=True, text=True, timeout=120, check=False)
+        found = re.match(r"(\d+) spans/s", done.stdout)
+        expect(done.returncode == 0 and found, f"{program.name}: {done.stdout} {done.stderr}")
+        rates.append(float(found[1]))
+    return [Row("decode, stitch and encode on one core", "spans/s", rates, budget=1e6, budget_of="least",
+                note="each round is the median of five of the program's own")]

@@ -1,0 +1,228 @@
+/*
+ * The kernel side in the kernel (root): loads, attaches, follows real sockets of this very process, and leaves
+ * nothing behind. What it decides is tested on the host (unit/bpf) and against real services (e2e).
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "event/reader.h"
+#include "probe/probe.h"
+
+static struct probe *probe;
+static struct event_reader *reader;
+
+#define EVENTS_MAX 64
+static struct event events[EVENTS_MAX];
+static char texts[EVENTS_MAX][4096];
+static unsigned int n_events;
+
+static void keep(void *userdata, const struct event *e)
+{
+	(void)userdata;
+	if (n_events == EVENTS_MAX || e->type == EVENT_PROCESS)
+		return;
+	if (e->type == EVENT_HEAD)
+		snprintf(texts[n_events], sizeof(texts[0]), "%.*s", STR_ARG(e->head.bytes));
+	events[n_events++] = *e;
+}
+
+static int setup(void **state)
+{
+	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
+	struct probe_options options = {.tap = -1,
+					.head_bytes_max = 16384,
+					.processes_max = 16,
+					.requests_max = 64,
+					.ring_bytes = 65536};
+
+	(void)state;
+	if (probe_new(&options, &probe, refusals) != 0) {
+		for (int i = 0; i < _PROBE_TAP_MAX; i++)
+			printf("%s: %s\n", probe_tap_name((enum probe_tap)i), refusals[i].reason);
+		return -1;
+	}
+	return event_reader_new(probe_ring_fd(probe), keep, NULL, &reader);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	event_reader_free(reader);
+	probe_free(probe);
+	return 0;
+}
+
+/* A connected pair on loopback: [0] the client's end, [1] the server's. */
+static void connect_pair(int fds[2])
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(listener >= 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fds[0], (struct sockaddr *)&address, sizeof(address)), 0);
+	fds[1] = accept(listener, NULL, NULL);
+	assert_true(fds[1] >= 0);
+	close(listener);
+}
+
+static void move(int from, int to, const char *text)
+{
+	char buffer[8192];
+	size_t n = strlen(text), got = 0;
+
+	assert_int_equal(send(from, text, n, 0), n);
+	while (got < n) {
+		ssize_t r = recv(to, buffer, sizeof(buffer), 0);
+
+		assert_true(r > 0);
+		got += (size_t)r;
+	}
+}
+
+#define REQUEST  "GET /tap HTTP/1.1\r\nHost: here\r\n\r\n"
+#define RESPONSE "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+static void test_one_exchange(void **state)
+{
+	const struct event *client = NULL, *server = NULL;
+	unsigned int responses = 0, ends = 0, closes = 0;
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	assert_int_equal(probe_process_set(probe, (uint32_t)getpid(), 5, true), 0);
+	connect_pair(fds);
+	move(fds[0], fds[1], REQUEST);
+	move(fds[1], fds[0], RESPONSE);
+	close(fds[0]);
+	close(fds[1]);
+	usleep(50000);
+	assert_true(event_reader_drain(reader) > 0);
+
+	for (unsigned int i = 0; i < n_events; i++) {
+		const struct event *e = &events[i];
+
+		assert_int_equal(e->proc_id, 5);
+		assert_int_equal(e->pid, getpid());
+		ends += e->type == EVENT_END;
+		closes += e->type == EVENT_CLOSE && e->close.what == EVENT_CLOSE_DONE;
+		if (e->type != EVENT_HEAD)
+			continue;
+		if (!e->head.is_request) {
+			assert_string_equal(texts[i],
+					    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+			responses++;
+			continue;
+		}
+		assert_string_equal(texts[i], REQUEST);
+		assert_true(e->head.is_start && e->head.is_end && e->head.has_decision);
+		if (e->role == EVENT_ROLE_CLIENT)
+			client = e;
+		else
+			server = e;
+	}
+	assert_non_null(client);
+	assert_non_null(server);
+	assert_int_equal(responses, 2);
+	assert_int_equal(ends, 1); /* the server's; the client's came with its head */
+	assert_int_equal(closes, 2);
+	assert_int_equal(server->head.reason, PARENT_JOINED);
+	assert_memory_equal(&server->head.parent_span_id, &client->head.span_id, 8);
+	assert_memory_equal(&server->head.trace_id, &client->head.trace_id, 16);
+	assert_int_equal(server->head.local.port, client->head.remote.port);
+	assert_int_equal(client->head.reason, PARENT_NONE_NO_REQUEST);
+}
+
+static void test_unselected_is_not_followed(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	probe_process_remove(probe, (uint32_t)getpid());
+	connect_pair(fds);
+	move(fds[0], fds[1], REQUEST);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+	assert_int_equal(n_events, 0);
+}
+
+static void test_map_memory_is_bounded(void **state)
+{
+	(void)state;
+	assert_true(probe_map_bytes(probe) > 0);
+	assert_in_range(probe_map_bytes(probe), 1, 32 << 20);
+	assert_in_range(probe_links(probe), 1, 40);
+}
+
+static unsigned int count_programs(void)
+{
+	unsigned int n = 0;
+	__u32 id = 0;
+
+	while (bpf_prog_get_next_id(id, &id) == 0) {
+		struct bpf_prog_info info = {0};
+		__u32 length = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(id);
+
+		if (fd < 0)
+			continue;
+		if (bpf_obj_get_info_by_fd(fd, &info, &length) == 0)
+			n += strncmp(info.name, "tp_", 3) == 0;
+		close(fd);
+	}
+	return n;
+}
+
+static void test_nothing_stays_behind(void **state)
+{
+	unsigned int before = count_programs(), after;
+
+	(void)state;
+	assert_true(before > 0);
+	event_reader_free(reader);
+	reader = NULL;
+	probe_free(probe);
+	probe = NULL;
+	/* The kernel frees programs a moment after their last reference. */
+	for (int i = 0; i < 50; i++) {
+		after = count_programs();
+		if (after < before)
+			break;
+		usleep(20000);
+	}
+	assert_true(after < before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_exchange),
+		cmocka_unit_test(test_unselected_is_not_followed),
+		cmocka_unit_test(test_map_memory_is_bounded),
+		cmocka_unit_test(test_nothing_stays_behind),
+	};
+
+	if (geteuid() != 0) {
+		puts("needs root");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

