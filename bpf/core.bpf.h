@@ -103,12 +103,14 @@ static long finish_one(__u32 i, struct finish *f)
 }
 
 /* Ends the exchanges of a server whose responses have left to the last byte. */
-static __always_inline void finish_sent(struct conn *c, __u32 write_seq, __u64 now_ns)
+static __always_inline void finish_sent(struct conn *c, __u32 write_seq)
 {
-	struct finish f = {.c = c, .now_ns = now_ns};
+	struct finish f = {.c = c};
 
-	if (c->closed != c->responded && (__s32)(write_seq - c->done_seq) >= 0)
-		bpf_loop(PIPELINE_MAX, finish_one, &f, 0);
+	if (c->closed == c->responded || (__s32)(write_seq - c->done_seq) < 0)
+		return;
+	f.now_ns = bpf_ktime_get_ns();
+	bpf_loop(PIPELINE_MAX, finish_one, &f, 0);
 }
 
 static long abandon_one(__u32 i, struct finish *f)
@@ -135,16 +137,16 @@ static __always_inline void abandon(struct conn *c)
 
 static __always_inline void source_of_iter(struct source *source, const struct msghdr *msg)
 {
-	__u8 type = BPF_CORE_READ(msg, msg_iter.iter_type);
+	__u8 type = msg->msg_iter.iter_type;
 
-	source->skip = BPF_CORE_READ(msg, msg_iter.iov_offset);
+	source->skip = msg->msg_iter.iov_offset;
 	if (type == bpf_core_enum_value(enum iter_type, ITER_UBUF)) {
 		source->kind = SOURCE_BUFFER;
-		source->base = (__u64)BPF_CORE_READ(msg, msg_iter.ubuf);
+		source->base = (__u64)msg->msg_iter.ubuf;
 	} else if (type == bpf_core_enum_value(enum iter_type, ITER_IOVEC)) {
 		source->kind = SOURCE_KERNEL_IOVEC;
-		source->base = (__u64)BPF_CORE_READ(msg, msg_iter.__iov);
-		source->segments = BPF_CORE_READ(msg, msg_iter.nr_segs);
+		source->base = (__u64)msg->msg_iter.__iov;
+		source->segments = msg->msg_iter.nr_segs;
 	} else {
 		source->kind = SOURCE_NONE; /* pages: sendfile, splice */
 	}
@@ -153,24 +155,25 @@ static __always_inline void source_of_iter(struct source *source, const struct m
 /* Bytes of the stream up to write_seq; the handshake may count as one of them. */
 static __always_inline __u64 sent_offset(const struct tcp_sock *tp)
 {
-	return BPF_CORE_READ(tp, bytes_acked) +
-	       (BPF_CORE_READ(tp, write_seq) - BPF_CORE_READ(tp, snd_una));
+	return tp->bytes_acked + (tp->write_seq - tp->snd_una);
 }
 
 /* Bytes of the stream up to 'copied_seq'; a FIN may count as one of them. */
 static __always_inline __u64 received_offset(const struct tcp_sock *tp, __u32 copied_seq)
 {
-	return BPF_CORE_READ(tp, bytes_received) - (BPF_CORE_READ(tp, rcv_nxt) - copied_seq);
+	return tp->bytes_received - (tp->rcv_nxt - copied_seq);
 }
 
 /* Whether more response bytes passed than were followed, or than could be reported. */
 static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 {
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	const struct stream *s = c->role == ROLE_CLIENT ? &c->rx : &c->tx;
-	__u64 passed = c->role == ROLE_CLIENT ? received_offset(tp, BPF_CORE_READ(tp, copied_seq))
-					      : sent_offset(tp);
+	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u64 passed;
 
+	if (!tp)
+		return true;
+	passed = c->role == ROLE_CLIENT ? received_offset(tp, tp->copied_seq) : sent_offset(tp);
 	/* Handshake and FIN, one each. */
 	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 ||
 	       c->unreported == c->opened;
@@ -182,7 +185,7 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
  */
 static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp;
 	__u32 pid, tid, seq;
 	struct proc *proc;
 	struct work *w;
@@ -194,13 +197,14 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	c = conn_of(sk);
 	if (!c || c->off)
 		return;
+	tp = bpf_skc_to_tcp_sock(sk);
 	w = work_begin(WORK_SEND_START, proc, pid, tid);
-	if (!w)
+	if (!w || !tp)
 		return;
-	seq = BPF_CORE_READ(tp, write_seq);
+	seq = tp->write_seq;
 	w->is_tx = 1;
-	w->bytes = BPF_CORE_READ(msg, msg_iter.count);
-	w->ack = BPF_CORE_READ(tp, copied_seq);
+	w->bytes = msg->msg_iter.count;
+	w->ack = tp->copied_seq;
 	source_of_iter(&w->source, msg);
 	follow(w, c, seq, sent_offset(tp));
 }
@@ -208,14 +212,16 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 /* A send has returned, however: what had to leave for a response to be complete may have left now. */
 static __always_inline void on_send(struct sock *sk)
 {
+	struct tcp_sock *tp;
 	__u32 pid, tid;
 	struct conn *c;
 
 	if (!current_proc(&pid, &tid) || !is_followed(sk))
 		return;
 	c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (c && c->role == ROLE_SERVER)
-		finish_sent(c, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), bpf_ktime_get_ns());
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (c && tp && c->role == ROLE_SERVER)
+		finish_sent(c, tp->write_seq);
 }
 
 /* The application has read the end: a response that lasts to the close is complete. */
@@ -231,7 +237,7 @@ static __always_inline void on_read_end(struct conn *c)
 /* A receive has returned 'ret' bytes; 'source' says where they are. */
 static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp;
 	__u32 pid, tid, copied;
 	struct proc *proc;
 	struct work *w;
@@ -249,17 +255,18 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 		on_read_end(c);
 		return;
 	}
+	tp = bpf_skc_to_tcp_sock(sk);
 	w = work_begin(WORK_RECV, proc, pid, tid);
-	if (!w)
+	if (!w || !tp)
 		return;
-	copied = BPF_CORE_READ(tp, copied_seq);
+	copied = tp->copied_seq;
 	/* A read that also took the FIN moved copied_seq one further. */
-	if ((BPF_CORE_READ(sk, sk_shutdown) & RCV_SHUTDOWN) && copied == BPF_CORE_READ(tp, rcv_nxt))
+	if ((sk->sk_shutdown & RCV_SHUTDOWN) && copied == tp->rcv_nxt)
 		copied -= 1;
 	w->is_tx = 0;
 	w->bytes = ret;
-	w->ack = BPF_CORE_READ(tp, write_seq);
-	w->is_blocking = !(BPF_CORE_READ(sk, sk_socket, file, f_flags) & O_NONBLOCK);
+	w->ack = tp->write_seq;
+	w->is_blocking = !(sk->sk_socket->file->f_flags & O_NONBLOCK);
 	if (flags & MSG_TRUNC)
 		w->source.kind = SOURCE_NONE;
 	else

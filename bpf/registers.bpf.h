@@ -36,15 +36,15 @@ static __always_inline bool current_call(struct call *ret)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 #if defined(__TARGET_ARCH_x86)
-	if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+	if (task->thread_info.status & TS_COMPAT)
 		return false;
-	ret->number = BPF_CORE_READ(regs, orig_ax);
-	ret->second = BPF_CORE_READ(regs, si);
-	ret->third = BPF_CORE_READ(regs, dx);
+	ret->number = regs->orig_ax;
+	ret->second = regs->si;
+	ret->third = regs->dx;
 #elif defined(__TARGET_ARCH_arm64)
-	ret->number = BPF_CORE_READ(regs, syscallno);
-	ret->second = BPF_CORE_READ(regs, regs[1]);
-	ret->third = BPF_CORE_READ(regs, regs[2]);
+	ret->number = regs->syscallno;
+	ret->second = regs->regs[1];
+	ret->third = regs->regs[2];
 #endif
 	return true;
 }

@@ -6,8 +6,9 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${TSUNAGI_CACHE:-/var/cache/tsunagi}
-JEAGER_VERSION=v1.76.0
+JAEGER_VERSION=v1.76.0
 GO_VERSION=1.26.8 # what that Jaeger needs
+mkdir -p "$ROOT/build" # logs go there
 
 BUILD_PACKAGES=(gcc libc6-dev cmake ninja-build pkgconf clang bpftool libbpf-dev libelf-dev libsystemd-dev
 	libcurl4-openssl-dev libprotobuf-c-dev protobuf-c-compiler libcjson-dev libyaml-dev zlib1g-dev libxxhash-dev
@@ -54,7 +55,6 @@ need_packages() {
 	[[ ${#missing[@]} -eq 0 ]] && return
 	have apt-get || die "needs ${missing[*]}: install them (no apt-get here)"
 	say "Installing ${missing[*]}"
-	mkdir -p "$ROOT/build"
 	apt-get update -qq >/dev/null || true # an old list may still do; the install says what it lacks
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$ROOT/build/apt.log" 2>&1 ||
 		die "apt-get install failed: $(tail -n 3 "$ROOT/build/apt.log" | tr '\n' ' ')"
@@ -106,10 +106,10 @@ go_for_jaeger() {
 
 # A real Jaeger in $CACHE; several minutes when it is not there yet.
 need_jaeger() {
-	local directory=$CACHE/jaeger-$JEAGER_VERSION go
+	local directory=$CACHE/jaeger-$JAEGER_VERSION go
 	[[ -x $directory/jaeger ]] && return
 	need_go
-	say "Building Jaeger $JEAGER_VERSION (some minutes, once)"
+	say "Building Jaeger $JAEGER_VERSION (some minutes, once)"
 	mkdir -p "$CACHE"
 	go=$(go_for_jaeger) || die "no Go $GO_VERSION to build Jaeger with"
 	rm -rf "$directory.tmp"
@@ -118,7 +118,7 @@ need_jaeger() {
 		cd "$directory.tmp"
 		export GOFLAGS=-mod=mod GOTOOLCHAIN=local
 		"$go" mod init jaegerbuild
-		"$go" get -tool "github.com/jaegertracing/jaeger/cmd/jaeger@$JEAGER_VERSION"
+		"$go" get -tool "github.com/jaegertracing/jaeger/cmd/jaeger@$JAEGER_VERSION"
 		"$go" build -p 2 -o jaeger github.com/jaegertracing/jaeger/cmd/jaeger
 	) >"$ROOT/build/jaeger.log" 2>&1 || die "Jaeger does not build: $(tail -n 3 "$ROOT/build/jaeger.log" | tr '\n' ' ')"
 	rm -rf "$directory"
@@ -145,7 +145,6 @@ build_preset() {
 	cd "$ROOT" || die "no $ROOT"
 	if [[ ! -e $directory/build.ninja ]]; then
 		say "Configuring the $preset build"
-		mkdir -p "$ROOT/build"
 		cmake --preset "$preset" >"$log" 2>&1 || {
 			cat "$log" >&2
 			die "cmake --preset $preset failed"

@@ -17,11 +17,11 @@ from measure import (MB, Row, c_program, column, cpu_ns, in_turn, load_figures, 
                      spans_settled, status_of, tracing, wrk)
 from wire import Wire
 
-LOAD_SECONDS = 3
+LOAD_SECONDS = 5
 WARM_SECONDS = 10                  # of a JVM, until its code is compiled
 SPAN_RATE, SPAN_SECONDS = 10_000, 5
 MEMORY_REQUESTS = 100_000
-PING_SLICES, PING_ROUNDS = 30, 10_000
+PING_SLICES, PING_ROUNDS = 50, 10_000
 EXECS_A_ROUND = 3
 JAEGER_REQUESTS_A_ROUND = 3
 

@@ -35,7 +35,7 @@ def conditions(rounds, busy):
 
 
 def number(value):
-    if abs(value) >= 1000:
+    if abs(value) >= 1000 or float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
@@ -53,7 +53,7 @@ def budget_text(row):
         return ""
     before = {"value": "", "difference": "+", "percent": "+", "least": "at least "}[row.budget_of]
     unit = "%" if row.budget_of == "percent" else row.unit
-    return f"{before}{row.budget:,g} {unit}".strip()
+    return f"{before}{number(row.budget)} {unit}".strip()
 
 
 def verdict(row):
