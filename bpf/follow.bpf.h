@@ -113,5 +113,8 @@ SUBPROGRAM int follow(struct work *w, struct conn *c, __u32 seq, __u64 offset)
 	}
 	s->seq += (__u32)w->at;
 	s->offset += w->at;
+	/* Something was sent, and it may have been a response. */
+	if (w->is_tx && s->phase == PHASE_OUT_OF_STEP)
+		contexts_drop(c);
 	return 0;
 }

@@ -56,9 +56,38 @@ static __always_inline void lose_step(struct conn *c, struct stream *s, bool is_
 	count(counter);
 }
 
+struct drop {
+	struct conn *c;
+	__u32 exchange;
+};
+
+static long drop_one(__u32 i, struct drop *d)
+{
+	if (d->exchange == d->c->opened)
+		return 1;
+	request_close(d->c, ++d->exchange);
+	return 0;
+}
+
+/*
+ * Whether the open requests of a server have been answered can no longer be told: none of them may be a parent from
+ * now on. The exchanges themselves go on.
+ */
+SUBPROGRAM int contexts_drop(struct conn *c)
+{
+	struct drop d = {.c = c};
+
+	if (!c || c->role != ROLE_SERVER)
+		return 0;
+	d.exchange = c->closed;
+	bpf_loop(PIPELINE_MAX, drop_one, &d, 0);
+	return 0;
+}
+
 static __always_inline void give_up(struct conn *c, __u32 counter)
 {
 	c->off = 1;
+	contexts_drop(c);
 	count(counter);
 }
 

@@ -203,10 +203,11 @@ void probe_request_revoke(struct probe *p, uint64_t connection, uint32_t exchang
 
 #define COUNTER_NAME(id, name, help) name,
 static const char *const counter_names[] = {KERNEL_COUNTERS(COUNTER_NAME) "recursion_misses"};
+/* A program that is preempted by itself is skipped by the kernel: a loss as any other. */
+#define RECURSION_HELP \
+	"events missed: their program was preempted on that CPU (preemptible kernels)"
 #define COUNTER_HELP(id, name, help) help,
-static const char *const counter_helps[] = {
-	KERNEL_COUNTERS(COUNTER_HELP) "events missed: their program was preempted on that CPU "
-				      "(preemptible kernels)"};
+static const char *const counter_helps[] = {KERNEL_COUNTERS(COUNTER_HELP) RECURSION_HELP};
 
 size_t probe_counters(void)
 {

@@ -20,14 +20,16 @@ struct end {
 	bool is_blocking;
 };
 
-struct recorded {
-	struct record_head head;
-	char data[4096];
-};
-
-static struct recorded recorded[512];
+#define RECORDED_MAX 512
+static _Alignas(
+	8) unsigned char recorded_bytes[RECORDED_MAX][sizeof(struct record_head) + HEAD_WINDOW];
 static unsigned int n_recorded;
 static bool ring_is_full;
+
+static const struct record_head *recorded(unsigned int i)
+{
+	return (const struct record_head *)recorded_bytes[i];
+}
 
 static long on_record(const void *record, size_t n)
 {
@@ -36,9 +38,10 @@ static long on_record(const void *record, size_t n)
 	if (ring_is_full)
 		return -11;
 	assert_int_equal(h->length, n);
-	if (h->type != RECORD_HEAD || n_recorded == 512)
+	if (h->type != RECORD_HEAD || n_recorded == RECORDED_MAX)
 		return 0;
-	memcpy(&recorded[n_recorded++], record, n);
+	assert_true(n <= sizeof(recorded_bytes[0]));
+	memcpy(recorded_bytes[n_recorded++], record, n);
 	return 0;
 }
 
@@ -109,17 +112,17 @@ static unsigned int heads(bool is_request, char texts[][8192], unsigned int max)
 	size_t length = 0;
 
 	for (unsigned int i = 0; i < n_recorded; i++) {
-		const struct recorded *r = &recorded[i];
+		const struct record_head *r = recorded(i);
 
-		if (!(r->head.flags & HEAD_REQUEST) == is_request)
+		if (!(r->flags & HEAD_REQUEST) == is_request)
 			continue;
-		if (r->head.flags & HEAD_START)
+		if (r->flags & HEAD_START)
 			length = 0;
-		assert_true(n < max && length + r->head.data_length < 8192);
-		memcpy(texts[n] + length, r->data, r->head.data_length);
-		length += r->head.data_length;
+		assert_true(n < max && length + r->data_length < 8192);
+		memcpy(texts[n] + length, r->data, r->data_length);
+		length += r->data_length;
 		texts[n][length] = '\0';
-		if (r->head.flags & HEAD_END)
+		if (r->flags & HEAD_END)
 			n++;
 	}
 	return n;
@@ -128,8 +131,8 @@ static unsigned int heads(bool is_request, char texts[][8192], unsigned int max)
 static const struct decision *decision_of(unsigned int nth_request)
 {
 	for (unsigned int i = 0; i < n_recorded; i++)
-		if ((recorded[i].head.flags & HEAD_DECISION) && nth_request-- == 0)
-			return &recorded[i].head.decision;
+		if ((recorded(i)->flags & HEAD_DECISION) && nth_request-- == 0)
+			return &recorded(i)->decision;
 	return NULL;
 }
 
@@ -211,7 +214,7 @@ static void test_pipelined_in_one_read(void **state)
 	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 404 "
 		     "No\r\nContent-Length: 0\r\n\r\n");
 	assert_int_equal(heads(false, texts, 64), 2);
-	assert_int_equal(recorded[1].head.header.exchange, 2);
+	assert_int_equal(recorded(1)->header.exchange, 2);
 	assert_int_equal(e.conn.responded, 2);
 }
 
@@ -296,7 +299,7 @@ static void test_lost_record_publishes_nothing(void **state)
 	assert_int_equal(n_recorded, 0);
 	end_recv(&server, "GET /c HTTP/1.1\r\n\r\n");
 	assert_int_equal(n_recorded, 1);
-	assert_int_equal(recorded[0].head.header.exchange, 2);
+	assert_int_equal(recorded(0)->header.exchange, 2);
 }
 
 static void test_body_is_never_a_head(void **state)
@@ -330,7 +333,7 @@ static void test_interim_responses(void **state)
 	assert_int_equal(e.conn.responded, 1);
 	assert_int_equal(heads(false, texts, 64), 3);
 	for (unsigned int i = 1; i < n_recorded; i++)
-		assert_int_equal(recorded[i].head.header.exchange, 1);
+		assert_int_equal(recorded(i)->header.exchange, 1);
 }
 
 static void test_gap_in_body_is_counted_not_lost(void **state)
@@ -370,8 +373,8 @@ static void test_gap_elsewhere_is_out_of_step_until_the_other_spoke(void **state
 	assert_int_equal(heads(true, texts, 64), 1);
 	assert_string_equal(texts[0], "GET /c HTTP/1.1\r\n\r\n");
 	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-	assert_int_equal(recorded[n_recorded - 1].head.header.exchange,
-			 recorded[n_recorded - 2].head.header.exchange);
+	assert_int_equal(recorded(n_recorded - 1)->header.exchange,
+			 recorded(n_recorded - 2)->header.exchange);
 }
 
 static void test_short_send_is_seen_once(void **state)
@@ -508,6 +511,28 @@ static void test_invalid_traceparents(void **state)
 	}
 }
 
+/* A response nobody could read was sent: the request may be over, so it is nobody's parent any more. */
+static void test_unreadable_response_closes_the_context(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_init(&client, 2, 11);
+	end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+	end_call(&server, true, NULL, 300);
+	assert_int_equal(shim_entries(&requests), 0);
+	end_send(&client, "GET /b HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
+
+	/* The same when the connection is given up in mid-request. */
+	end_recv(&server, "GET /c HTTP/1.1\r\n\r\n");
+	assert_int_equal(shim_entries(&requests), 1);
+	end_send(&server, "HTTP/1.1 101 Switching Protocols\r\n\r\n");
+	assert_int_equal(server.conn.off, 1);
+	assert_int_equal(shim_entries(&requests), 0);
+}
+
 /* A connection older than the daemon: the first bytes seen may be of a body. */
 static void old_end_init(struct end *e, uint64_t cookie, uint32_t tid)
 {
@@ -567,7 +592,7 @@ static void test_old_connection_response_first(void **state)
 	end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
 	end_send(&e, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
 	assert_int_equal(n_recorded, 2);
-	assert_int_equal(recorded[1].head.header.exchange, 1);
+	assert_int_equal(recorded(1)->header.exchange, 1);
 	assert_int_equal(e.conn.role, ROLE_SERVER);
 }
 
@@ -619,6 +644,7 @@ int main(void)
 		cmocka_unit_test_setup(test_not_http, setup),
 		cmocka_unit_test_setup(test_forwarded_header, setup),
 		cmocka_unit_test_setup(test_invalid_traceparents, setup),
+		cmocka_unit_test_setup(test_unreadable_response_closes_the_context, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_body, setup),
 		cmocka_unit_test_setup(test_old_connection_first_byte_alone, setup),
 		cmocka_unit_test_setup(test_old_connection_response_first, setup),
