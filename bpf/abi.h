@@ -152,6 +152,12 @@ struct proc {
 	__u32 flags;
 };
 
+/*
+ * Before 'procs' is looked up, a byte tells whether it is worth it: selected[pid % SELECTED_SLOTS] is non-zero when a
+ * selected process falls on it. Written by user space alone; what all other processes of the host pay is this test.
+ */
+#define SELECTED_SLOTS 65536
+
 /* --- map 'requests': server requests that are open, by connection and exchange */
 
 struct request_key {

@@ -10,6 +10,11 @@
 
 #include "maps.bpf.h"
 
+static __always_inline __u64 exchange_bit(__u32 exchange)
+{
+	return 1ULL << (exchange & (PIPELINE_MAX - 1));
+}
+
 static __always_inline void random_bytes(__u8 *out, __u32 words)
 {
 	__u32 any = 0, i;
@@ -196,6 +201,9 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 
 	if (!w || !c || c->rx.is_truncated)
 		return 0;
+	/* Only its unit of work could ever find it. */
+	if (!(w->proc_flags & PROC_THREAD_UNITS) || !w->is_blocking)
+		return 0;
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
 	d = &w->decision;
@@ -207,15 +215,18 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 		count(COUNT_REQUESTS_FULL);
 		return 0;
 	}
-	if ((w->proc_flags & PROC_THREAD_UNITS) && w->is_blocking)
-		unit_add(w, &key);
+	c->published |= exchange_bit(key.exchange);
+	unit_add(w, &key);
 	return 0;
 }
 
-static __always_inline void request_close(const struct conn *c, __u32 exchange)
+static __always_inline void request_close(struct conn *c, __u32 exchange)
 {
 	struct request_key key = {.connection = c->cookie, .exchange = exchange};
 
+	if (!(c->published & exchange_bit(exchange)))
+		return;
+	c->published &= ~exchange_bit(exchange);
 	bpf_map_delete_elem(&requests, &key);
 }
 

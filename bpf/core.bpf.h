@@ -32,6 +32,8 @@ static __always_inline struct proc *current_proc(__u32 *ret_pid, __u32 *ret_tid)
 
 	*ret_pid = id >> 32;
 	*ret_tid = (__u32)id;
+	if (!selected[*ret_pid % SELECTED_SLOTS])
+		return NULL;
 	return bpf_map_lookup_elem(&procs, ret_pid);
 }
 
@@ -212,15 +214,14 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 /* A send has returned, however: what had to leave for a response to be complete may have left now. */
 static __always_inline void on_send(struct sock *sk)
 {
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	struct tcp_sock *tp;
-	__u32 pid, tid;
-	struct conn *c;
 
-	if (!current_proc(&pid, &tid) || !is_followed(sk))
+	/* Only sockets that are followed have a state: no other question need be asked first. */
+	if (!c || c->role != ROLE_SERVER)
 		return;
-	c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (c && tp && c->role == ROLE_SERVER)
+	if (tp)
 		finish_sent(c, tp->write_seq);
 }
 

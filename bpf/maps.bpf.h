@@ -19,6 +19,8 @@ const volatile __u32 head_bytes_max = 16384;
  */
 volatile __u32 reader_sleeps;
 
+__u8 selected[SELECTED_SLOTS];
+
 /*
  * ring: records for user space (abi.h). Written by emit.bpf.h alone, read by event/. Full: the record is lost and
  * counted, and what depends on it is not published.
@@ -42,11 +44,11 @@ struct {
 /*
  * requests: open server requests → their ids. An entry is there exactly as long as its response is not complete:
  * written when the head's record is in the ring, deleted when the response has left or the connection ends.
- * Full: the newest is not opened (its calls have no parent), counted.
+ * Full: the newest is not opened (its calls have no parent), counted. Allocated in advance: entries come and
+ * go with every request.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, struct request_key);
 	__type(value, struct request);
@@ -70,7 +72,6 @@ struct {
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, struct join_key);
 	__type(value, struct join);
@@ -147,6 +148,7 @@ struct conn {
 	__u64 methods_head; /* bit (exchange & 63): HEAD */
 	__u64 methods_connect;
 	__u64 lost;       /* bit: a record of the request was lost */
+	__u64 published;  /* bit: the request's context is in 'requests' */
 	__u32 unreported; /* the newest exchange of whose response a record was lost */
 	__u32 pad3;
 	struct join_key join;

@@ -27,11 +27,6 @@ static __always_inline struct stream *this_stream(struct conn *c, const struct w
 	return w->is_tx ? &c->tx : &c->rx;
 }
 
-static __always_inline __u64 exchange_bit(__u32 exchange)
-{
-	return 1ULL << (exchange & (PIPELINE_MAX - 1));
-}
-
 static __always_inline void stream_to_start(struct stream *s)
 {
 	s->phase = PHASE_START;

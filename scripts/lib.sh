@@ -55,7 +55,10 @@ need_packages() {
 	[[ ${#missing[@]} -eq 0 ]] && return
 	have apt-get || die "needs ${missing[*]}: install them (no apt-get here)"
 	say "Installing ${missing[*]}"
-	apt-get update -qq >/dev/null || true # an old list may still do; the install says what it lacks
+	if [[ -z ${apt_updated:-} ]]; then
+		apt-get update -qq >/dev/null 2>&1 || true # an old list may still do; the install says what it lacks
+		apt_updated=1
+	fi
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$ROOT/build/apt.log" 2>&1 ||
 		die "apt-get install failed: $(tail -n 3 "$ROOT/build/apt.log" | tr '\n' ' ')"
 }
@@ -140,7 +143,7 @@ need_venv() {
 # build_preset PRESET [TARGET...]: configures (once) and builds. Silent when there is nothing to do; on failure the
 # compiler's words.
 build_preset() {
-	local preset=$1 directory=$ROOT/build/$1 log=$ROOT/build/$1.log
+	local preset=$1 directory=$ROOT/build/$1 log=$ROOT/build/$1.log todo
 	shift
 	cd "$ROOT" || die "no $ROOT"
 	if [[ ! -e $directory/build.ninja ]]; then
@@ -150,7 +153,8 @@ build_preset() {
 			die "cmake --preset $preset failed"
 		}
 	fi
-	if ! ninja -C "$directory" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
+	todo=$(ninja -C "$directory" -n "$@" 2>&1 || true)
+	if [[ $todo != *'no work to do'* ]]; then
 		say "Building ${*:-everything} ($preset)"
 		ninja -C "$directory" "$@" >"$log" 2>&1 || {
 			grep -E 'error|FAILED|warning' -A 5 "$log" >&2 || cat "$log" >&2

@@ -18,6 +18,7 @@ struct probe {
 	struct tap_tracepoint *skeleton;
 	struct probe_refusal refusals[_PROBE_TAP_MAX];
 	int n_cpus;
+	uint16_t selected[SELECTED_SLOTS]; /* selected processes by slot, see abi.h */
 };
 
 static const char *const tap_names[] = {
@@ -171,14 +172,32 @@ void probe_reader_sleeps(struct probe *p)
 int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_thread_units)
 {
 	struct proc proc = {.proc_id = proc_id, .flags = has_thread_units ? PROC_THREAD_UNITS : 0};
+	struct bpf_map *procs = p->skeleton->maps.procs;
+	uint32_t slot = pid % SELECTED_SLOTS;
+	int r;
 
-	return bpf_map__update_elem(p->skeleton->maps.procs, &pid, sizeof(pid), &proc, sizeof(proc),
-				    BPF_ANY);
+	r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_NOEXIST);
+	if (r == -EEXIST)
+		return bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
+	if (r < 0)
+		return r;
+	/* A slot that is full stays set for good: that costs its processes a look-up, no more. */
+	if (p->selected[slot] < UINT16_MAX)
+		p->selected[slot]++;
+	p->skeleton->bss->selected[slot] = 1;
+	return 0;
 }
 
 void probe_process_remove(struct probe *p, uint32_t pid)
 {
+	uint32_t slot = pid % SELECTED_SLOTS;
+
+	/* The kernel side may have been first, at the exit or exec. */
 	bpf_map__delete_elem(p->skeleton->maps.procs, &pid, sizeof(pid), 0);
+	if (p->selected[slot] && p->selected[slot] < UINT16_MAX)
+		p->selected[slot]--;
+	if (!p->selected[slot])
+		p->skeleton->bss->selected[slot] = 0;
 }
 
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret)

@@ -34,7 +34,8 @@ def go_hello(run, name="hello", port=None, **options):
 
 def cpu_rows(off, on, budget, budget_of):
     """The rows of a service under load, from the figures of both sides."""
-    rows = [Row("CPU of the services a request", "us", column(on, "servers"), column(off, "servers"), budget, budget_of),
+    return [Row("CPU of the services a request", "us", column(on, "servers"), column(off, "servers"), budget,
+                budget_of),
             Row("CPU of the machine a request, without interrupts", "us", column(on, "machine"),
                 column(off, "machine"), note="also the daemon, wrk, and what else ran"),
             Row("CPU in software interrupts a request", "us", column(on, "softirq"), column(off, "softirq")),
@@ -42,7 +43,6 @@ def cpu_rows(off, on, budget, budget_of):
             Row("CPU of the daemon a request", "us", column(on, "daemon")),
             Row("requests a second", "/s", column(on, "rate"), column(off, "rate")),
             Row("spans made of those that should be", "%", column(on, "seen"))]
-    return rows
 
 
 def served(run, rounds, servers, front, connections, spans_a_request, budget, budget_of):

@@ -1,7 +1,8 @@
 /*
- * What a send or a receive costs a process that the daemon does not trace: both ends of one TCP connection over
- * loopback in one thread on one CPU, 64 bytes there, 64 bytes back. Started by tests/bench/run with and without the
- * daemon. Time is the thread's CPU time, so that what else runs on the machine counts as little as it can.
+ * What a send or a receive costs a process that the daemon does not trace: both ends of one TCP
+ * connection over loopback in one thread on one CPU, 64 bytes there, 64 bytes back. Started by
+ * tests/bench/run with and without the daemon. Time is the thread's CPU time, so that what else
+ * runs on the machine counts as little as it can.
  *
  * usage: pingpong SLICES ROUNDS      four calls a round
  * Prints {"median": NS, "min": NS}: ns a call over the slices.

@@ -10,8 +10,8 @@ from harness import ROOT
 HEADER = """# Benchmark
 
 Measured by `tests/bench/run`; how to read it is at the top of that file. Every cell is the median of the rounds, with
-the smallest and the largest in brackets. *With* and *without* the daemon were measured in turn, and the difference and the
-ratio are those of neighbouring measurements, so they need not be the difference and the ratio of the medians.
+the smallest and the largest in brackets. *With* and *without* the daemon were measured in turn; the difference and the
+ratio are those of neighbouring measurements, so they need not be those of the medians.
 
 """
 
@@ -89,8 +89,10 @@ def as_json(facts, items):
     def one(row):
         results = row.results() if row.on else []
         return {"figure": row.figure, "unit": row.unit, "without": row.off, "with": row.on, "budget": row.budget,
-                "budget_of": row.budget_of, "result": statistics.median(results) if results else None,
-                "result_min": min(results, default=None), "result_max": max(results, default=None),
-                "within": row.within() if row.on else None, "note": row.note}
-    return {"conditions": facts, "items": [{"item": name, "text": text, "failure": failure, "rows": [one(r) for r in rows]}
-                                           for name, text, rows, failure in items]}
+                "budget_of": row.budget_of, "within": row.within() if row.on else None,
+                "result": statistics.median(results) if results else None,
+                "result_unit": "%" if row.budget_of == "percent" else row.unit,
+                "result_min": min(results, default=None), "result_max": max(results, default=None), "note": row.note}
+    return {"conditions": facts,
+            "items": [{"item": name, "text": text, "failure": failure, "rows": [one(row) for row in rows]}
+                      for name, text, rows, failure in items]}

@@ -1,7 +1,7 @@
 /*
- * The collector of the benchmarks: answers every POST with 200 and an empty body, as soon as the last byte of the
- * request is there, and looks at nothing. Started by tests/bench/run; prints "ready" when it listens. It lives until
- * it is killed.
+ * The collector of the benchmarks: answers every POST with 200 and an empty body, as soon as the
+ * last byte of the request is there, and looks at nothing. Started by tests/bench/run; prints
+ * "ready" when it listens. It lives until it is killed.
  *
  * usage: sink PORT
  */

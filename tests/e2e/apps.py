@@ -75,7 +75,7 @@ def java(*main_and_arguments, home=None, options=()):
 def go_chain():
     source = SOURCES / "go"
     return build(CACHE / "chain", [source / "main.go", source / "go.mod"],
-                 ["go", "build", "-o", CACHE / "chain", "."], cwd=source)
+                 ["go", "build", "-buildvcs=false", "-o", CACHE / "chain", "."], cwd=source)
 
 
 def python(script, *arguments):
