@@ -25,17 +25,11 @@ static __always_inline bool is_followed(const struct sock *sk)
 	return sk->sk_protocol == IPPROTO_TCP;
 }
 
-/* The current process if it is selected, else NULL. */
-static __always_inline struct proc *current_proc(__u32 *ret_pid, __u32 *ret_tid)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-
-	*ret_pid = id >> 32;
-	*ret_tid = (__u32)id;
-	if (!selected[*ret_pid % SELECTED_SLOTS])
-		return NULL;
-	return bpf_map_lookup_elem(&procs, ret_pid);
-}
+/* Who does it. */
+struct actor {
+	__u32 pid, tid;
+	struct proc proc;
+};
 
 static __always_inline void conn_init(struct conn *c, struct sock *sk)
 {
@@ -55,30 +49,54 @@ static __always_inline void conn_init(struct conn *c, struct sock *sk)
 	}
 }
 
-static __always_inline struct conn *conn_of(struct sock *sk)
+/*
+ * The connection of a socket that the current process acts on; NULL when the process is not selected, the socket is
+ * none of our business, or it is no longer followed.
+ */
+static __always_inline struct conn *conn_of(struct sock *sk, struct actor *ret_actor)
 {
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 generation = procs_generation, pid = id >> 32;
+	struct conn *c;
+	struct proc *proc;
 
+	if (!selected[pid % SELECTED_SLOTS] || !is_followed(sk))
+		return NULL;
+	ret_actor->pid = pid;
+	ret_actor->tid = (__u32)id;
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (c && c->known_pid == pid && c->known_generation == generation) {
+		ret_actor->proc = c->known;
+		return c->off ? NULL : c;
+	}
+
+	proc = bpf_map_lookup_elem(&procs, &pid);
+	if (!proc)
+		return NULL;
+	c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!c) {
 		count(COUNT_NO_STATE);
 		return NULL;
 	}
 	if (!c->cookie)
 		conn_init(c, sk);
-	return c;
+	c->known = *proc;
+	c->known_pid = pid;
+	c->known_generation = generation;
+	ret_actor->proc = *proc;
+	return c->off ? NULL : c;
 }
 
-static __always_inline struct work *work_begin(__u32 slot, const struct proc *proc, __u32 pid,
-					       __u32 tid)
+static __always_inline struct work *work_begin(__u32 slot, const struct actor *actor)
 {
 	struct work *w = bpf_map_lookup_elem(&works, &slot);
 
 	if (!w)
 		return NULL;
-	w->pid = pid;
-	w->tid = tid;
-	w->proc_id = proc->proc_id;
-	w->proc_flags = proc->flags;
+	w->pid = actor->pid;
+	w->tid = actor->tid;
+	w->proc_id = actor->proc.proc_id;
+	w->proc_flags = actor->proc.flags;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_blocking = 0;
@@ -98,7 +116,7 @@ static long finish_one(__u32 i, struct finish *f)
 	if (c->closed == c->responded)
 		return 1;
 	request_close(c, exchange);
-	if (!(c->lost & exchange_bit(exchange)))
+	if (!((c->lost | c->told) & exchange_bit(exchange)))
 		emit_end(c, exchange, f->now_ns);
 	c->closed = exchange;
 	return 0;
@@ -187,20 +205,17 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
  */
 static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg)
 {
+	struct actor actor;
 	struct tcp_sock *tp;
-	__u32 pid, tid, seq;
-	struct proc *proc;
 	struct work *w;
 	struct conn *c;
+	__u32 seq;
 
-	proc = current_proc(&pid, &tid);
-	if (!proc || !is_followed(sk))
-		return;
-	c = conn_of(sk);
-	if (!c || c->off)
+	c = conn_of(sk, &actor);
+	if (!c)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
-	w = work_begin(WORK_SEND_START, proc, pid, tid);
+	w = work_begin(WORK_SEND_START, &actor);
 	if (!w || !tp)
 		return;
 	seq = tp->write_seq;
@@ -238,26 +253,23 @@ static __always_inline void on_read_end(struct conn *c)
 /* A receive has returned 'ret' bytes; 'source' says where they are. */
 static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 {
+	struct actor actor;
 	struct tcp_sock *tp;
-	__u32 pid, tid, copied;
-	struct proc *proc;
 	struct work *w;
 	struct conn *c;
+	__u32 copied;
 
 	if (ret < 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
-	proc = current_proc(&pid, &tid);
-	if (!proc || !is_followed(sk))
-		return;
-	c = conn_of(sk);
-	if (!c || c->off)
+	c = conn_of(sk, &actor);
+	if (!c)
 		return;
 	if (ret == 0) {
 		on_read_end(c);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
-	w = work_begin(WORK_RECV, proc, pid, tid);
+	w = work_begin(WORK_RECV, &actor);
 	if (!w || !tp)
 		return;
 	copied = tp->copied_seq;

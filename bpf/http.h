@@ -112,9 +112,8 @@ struct stream {
 	__u8 is_truncated; /* the head is longer than what is looked at */
 	__u8 is_old;       /* open before we looked: the first bytes seen may be in mid-message */
 	__u8 in_head;      /* a head has begun (phase START with bytes, or HEAD) */
-	__u8 is_end_recorded; /* the head's record says that the message is complete */
-	__u8 is_tentative;    /* this head began where we were out of step: it may be none */
-	__u8 pad[2];
+	__u8 is_tentative; /* this head began where we were out of step: it may be none */
+	__u8 pad[3];
 	struct head_facts facts;
 	__u8 carry[LINE_CARRY];
 };

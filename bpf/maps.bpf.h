@@ -21,13 +21,16 @@ volatile __u32 reader_sleeps;
 
 __u8 selected[SELECTED_SLOTS];
 
+/* Changes whenever 'procs' does, so that a connection may remember what it found there. Starts at 1. */
+volatile __u32 procs_generation = 1;
+
 /*
  * ring: records for user space (abi.h). Written by emit.bpf.h alone, read by event/. Full: the record is lost and
  * counted, and what depends on it is not published.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 2 << 20);
 } ring SEC(".maps");
 
 /*
@@ -135,9 +138,12 @@ struct {
 struct conn {
 	__u64 cookie;
 	__u32 proc_id, pid; /* of the process that opened the newest exchange */
-	__u32 opened;       /* exchanges begun: the newest one's number */
-	__u32 responded;    /* exchanges whose response was seen to its last byte */
-	__u32 closed;       /* exchanges that are over */
+	/* What 'procs' said of the process that was here last, good for one generation. */
+	__u32 known_pid, known_generation;
+	struct proc known;
+	__u32 opened;    /* exchanges begun: the newest one's number */
+	__u32 responded; /* exchanges whose response was seen to its last byte */
+	__u32 closed;    /* exchanges that are over */
 	__u32 done_seq; /* server: the last byte's sequence number + 1 of the newest response scanned */
 	__u8 role;      /* enum role */
 	__u8 off;       /* not followed (any more) */
@@ -149,6 +155,7 @@ struct conn {
 	__u64 methods_connect;
 	__u64 lost;       /* bit: a record of the request was lost */
 	__u64 published;  /* bit: the request's context is in 'requests' */
+	__u64 told;       /* bit: the record of the response's head said that it is complete */
 	__u32 unreported; /* the newest exchange of whose response a record was lost */
 	__u32 pad3;
 	struct join_key join;

@@ -16,6 +16,7 @@
 
 #define WINDOWS_MAX 2048 /* of a call; chunks need two each */
 #define LINES_MAX   1024 /* of a window */
+#define SHORT_SEND  16384
 
 struct walk {
 	struct work *w;
@@ -36,7 +37,6 @@ static __always_inline void stream_to_start(struct stream *s)
 	s->head_length = 0;
 	s->is_lost = 0;
 	s->is_truncated = 0;
-	s->is_end_recorded = 0;
 	s->is_tentative = 0;
 }
 
@@ -104,7 +104,7 @@ SUBPROGRAM int message_done(struct work *w, struct conn *c)
 		} else {
 			join_withdraw(c);
 			c->closed = s->exchange;
-			if (!s->is_end_recorded && !(c->lost & exchange_bit(s->exchange)))
+			if (!((c->told | c->lost) & exchange_bit(s->exchange)))
 				emit_end(c, s->exchange, w->now_ns);
 		}
 	}
@@ -159,6 +159,7 @@ SUBPROGRAM int message_start(struct work *w, struct conn *c)
 	}
 	s->exchange = ++c->opened;
 	c->lost &= ~exchange_bit(s->exchange);
+	c->told &= ~exchange_bit(s->exchange);
 	c->methods_head &= ~exchange_bit(s->exchange);
 	c->methods_connect &= ~exchange_bit(s->exchange);
 	return true;
@@ -302,13 +303,14 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 	asm volatile("" : "+r"(total));
 	if (!emit(w->scan.bytes, total & SCAN_MASK, lost_counter)) {
 		s->is_lost = 1;
-		s->is_end_recorded = 0;
 		if (is_request)
 			c->lost |= exchange_bit(s->exchange);
 		else
 			c->unreported = s->exchange;
 		return;
 	}
+	if (flags & HEAD_COMPLETE)
+		c->told |= exchange_bit(s->exchange);
 	if (!(flags & HEAD_DECISION))
 		return;
 	if (c->role == ROLE_SERVER)
@@ -326,6 +328,7 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 
 		if (proc)
 			proc->flags |= PROC_SEEN_HTTP1;
+		c->known.flags |= PROC_SEEN_HTTP1;
 	}
 	if (s->facts.traceparent == TRACEPARENT_INVALID)
 		count(COUNT_TRACEPARENT_INVALID);
@@ -333,6 +336,21 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 		decide_server(w, s);
 	else
 		decide_client(w, s);
+}
+
+/*
+ * Whether the message whose head ends here ends in this same call, so that no record of its end is needed. What is
+ * sent may still block or be cut short: only short sends, which the socket takes at once, are said to be complete
+ * before they have left.
+ */
+static __always_inline bool ends_here(const struct work *w, const struct stream *s, __u32 length,
+				      bool complete)
+{
+	if (s->facts.status / 100 == 1 && s->facts.status != 101)
+		return false;
+	if (w->is_tx && w->bytes > SHORT_SEND)
+		return false;
+	return complete || (s->phase == PHASE_BODY && s->body_left <= w->bytes - w->at - length);
 }
 
 /*
@@ -378,12 +396,8 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 		decide(w, c, s);
 		flags |= HEAD_DECISION;
 	}
-	/* A body that is here to its end needs no record of its own; what a server sends ends when it has left. */
-	if (ended && c->role == ROLE_CLIENT && !is_request &&
-	    (complete || (s->phase == PHASE_BODY && s->body_left <= w->bytes - w->at - length))) {
+	if (ended && !is_request && ends_here(w, s, length, complete))
 		flags |= HEAD_COMPLETE;
-		s->is_end_recorded = 1;
-	}
 	if (!was_truncated)
 		record_part(w, c, flags, length);
 	w->at += length;

@@ -42,7 +42,8 @@ int BPF_PROG(tp_exec, struct task_struct *task)
 	__u32 pid = task->tgid;
 
 	/* Another program now: what was known of it holds no longer. */
-	bpf_map_delete_elem(&procs, &pid);
+	if (!bpf_map_delete_elem(&procs, &pid))
+		procs_generation++;
 	emit_process(PROCESS_EXEC, task, 0, 0);
 	return 0;
 }
@@ -69,7 +70,8 @@ int BPF_PROG(tp_exit, struct task_struct *task)
 		bpf_map_delete_elem(&units, &key);
 	if (task->signal->live.counter)
 		return 0;
-	bpf_map_delete_elem(&procs, &pid);
+	if (!bpf_map_delete_elem(&procs, &pid))
+		procs_generation++;
 	emit_process(PROCESS_EXIT, task, 0, 0);
 	return 0;
 }

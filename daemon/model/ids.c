@@ -1,6 +1,7 @@
 /* Trace and span ids; see ids.h. */
 #include "model/ids.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <sys/random.h>
 
@@ -15,25 +16,30 @@ void ids_to_hex(const uint8_t *bytes, unsigned int n, char *out)
 	out[2 * n] = '\0';
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+/* A digit's value and one; 0: no hex digit. */
+static const uint8_t hex_values[256] = {
+	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
+	['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+	['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
+	['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 bool ids_from_hex(const char *hex, unsigned int n, uint8_t *ret_bytes)
 {
-	for (unsigned int i = 0; i < 2 * n; i++)
-		if (hex_value(hex[i]) < 0)
-			return false;
-	for (unsigned int i = 0; i < n; i++)
-		ret_bytes[i] = (uint8_t)(hex_value(hex[2 * i]) << 4 | hex_value(hex[2 * i + 1]));
-	return true;
+	bool is_hex = true;
+	uint8_t bytes[16];
+
+	assert(n <= sizeof(bytes));
+	for (unsigned int i = 0; i < n; i++) {
+		uint8_t high = hex_values[(uint8_t)hex[2 * i]];
+		uint8_t low = hex_values[(uint8_t)hex[2 * i + 1]];
+
+		is_hex &= high && low;
+		bytes[i] = (uint8_t)((high - 1) << 4 | (low - 1));
+	}
+	if (is_hex)
+		memcpy(ret_bytes, bytes, n);
+	return is_hex;
 }
 
 /* xoshiro256** (Blackman and Vigna), seeded once from the kernel: ids need no secrecy, only spread. */

@@ -169,6 +169,12 @@ void probe_reader_sleeps(struct probe *p)
 	__atomic_store_n(&p->skeleton->bss->reader_sleeps, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Behind each change of 'procs': connections look again. The kernel side also counts it up; any change will do. */
+static void processes_changed(struct probe *p)
+{
+	__atomic_add_fetch(&p->skeleton->data->procs_generation, 1, __ATOMIC_SEQ_CST);
+}
+
 int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_thread_units)
 {
 	struct proc proc = {.proc_id = proc_id, .flags = has_thread_units ? PROC_THREAD_UNITS : 0};
@@ -177,10 +183,14 @@ int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_
 	int r;
 
 	r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_NOEXIST);
-	if (r == -EEXIST)
-		return bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
+	if (r == -EEXIST) {
+		r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
+		processes_changed(p);
+		return r;
+	}
 	if (r < 0)
 		return r;
+	processes_changed(p);
 	/* A slot that is full stays set for good: that costs its processes a look-up, no more. */
 	if (p->selected[slot] < UINT16_MAX)
 		p->selected[slot]++;
@@ -194,6 +204,7 @@ void probe_process_remove(struct probe *p, uint32_t pid)
 
 	/* The kernel side may have been first, at the exit or exec. */
 	bpf_map__delete_elem(p->skeleton->maps.procs, &pid, sizeof(pid), 0);
+	processes_changed(p);
 	if (p->selected[slot] && p->selected[slot] < UINT16_MAX)
 		p->selected[slot]--;
 	if (!p->selected[slot])

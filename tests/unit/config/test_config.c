@@ -55,7 +55,7 @@ static void assert_defaults(const struct config *c)
 	assert_int_equal(c->connections_max, 131072);
 	assert_int_equal(c->processes_max, 4096);
 	assert_int_equal(c->requests_max, 65536);
-	assert_int_equal(c->ring_bytes, 4 << 20);
+	assert_int_equal(c->ring_bytes, 2 << 20);
 	assert_int_equal(c->store_traces, 1000);
 	assert_int_equal(c->store_bytes, 8 << 20);
 	assert_int_equal(c->tap, CONFIG_TAP_AUTO);
