@@ -236,6 +236,9 @@ struct join {
 	X(COUNT_HEAD_TRUNCATED, "head_truncated", "heads longer than http.head_bytes_max")      \
 	X(COUNT_TRACEPARENT_INVALID, "traceparent_invalid",                                     \
 	  "traceparent headers that were not valid")                                            \
+	X(COUNT_HANDS_OVER, "hands_over",                                                       \
+	  "processes whose threads are no units: a response was sent by another thread than "   \
+	  "received the request")                                                               \
 	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")              \
 	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                \
 	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen")

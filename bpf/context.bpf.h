@@ -216,6 +216,7 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 		return 0;
 	}
 	c->published |= exchange_bit(key.exchange);
+	c->unit_tid = w->tid;
 	unit_add(w, &key);
 	return 0;
 }
@@ -258,4 +259,24 @@ static __always_inline void join_withdraw(struct conn *c)
 		return;
 	bpf_map_delete_elem(&joins, &c->join);
 	c->join_is_out = 0;
+}
+
+/*
+ * A response begins. Where another thread sends it than received the request, this process hands requests over, and
+ * its threads take up other work while theirs is open: they are no units of work from now on.
+ */
+SUBPROGRAM int check_hand_over(struct work *w, struct conn *c)
+{
+	struct proc *proc;
+
+	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) || c->unit_tid == w->tid ||
+	    c->tx.exchange != c->opened)
+		return 0;
+	proc = bpf_map_lookup_elem(&procs, &w->pid);
+	if (!proc || !(proc->flags & PROC_THREAD_UNITS))
+		return 0;
+	proc->flags &= ~PROC_THREAD_UNITS;
+	procs_generation++;
+	count(COUNT_HANDS_OVER);
+	return 0;
 }

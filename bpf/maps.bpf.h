@@ -157,7 +157,7 @@ struct conn {
 	__u64 published;  /* bit: the request's context is in 'requests' */
 	__u64 told;       /* bit: the record of the response's head said that it is complete */
 	__u32 unreported; /* the newest exchange of whose response a record was lost */
-	__u32 pad3;
+	__u32 unit_tid;   /* the thread that received the newest request with a context */
 	struct join_key join;
 	__u64 mmsg;      /* the vector of the last recvmmsg, */
 	__u32 mmsg_tid;  /* who called it, */

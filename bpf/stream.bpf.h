@@ -149,6 +149,8 @@ SUBPROGRAM int message_start(struct work *w, struct conn *c)
 			count(COUNT_ORPHAN_RESPONSE);
 		else if (c->lost & exchange_bit(s->exchange))
 			s->is_lost = 1;
+		if (c->role == ROLE_SERVER)
+			check_hand_over(w, c);
 		return true;
 	}
 	if (c->opened != c->responded && other->phase != PHASE_OUT_OF_STEP)

@@ -140,10 +140,9 @@ need_venv() {
 	touch "$stamp"
 }
 
-# build_preset PRESET [TARGET...]: configures (once) and builds. Silent when there is nothing to do; on failure the
-# compiler's words.
+# build_preset PRESET [TARGET...]: configures (once) and builds; on failure the compiler's words.
 build_preset() {
-	local preset=$1 directory=$ROOT/build/$1 log=$ROOT/build/$1.log todo
+	local preset=$1 directory=$ROOT/build/$1 log=$ROOT/build/$1.log
 	shift
 	cd "$ROOT" || die "no $ROOT"
 	if [[ ! -e $directory/build.ninja ]]; then
@@ -153,12 +152,9 @@ build_preset() {
 			die "cmake --preset $preset failed"
 		}
 	fi
-	todo=$(ninja -C "$directory" -n "$@" 2>&1 || true)
-	if [[ $todo != *'no work to do'* ]]; then
-		say "Building ${*:-everything} ($preset)"
-		ninja -C "$directory" "$@" >"$log" 2>&1 || {
-			grep -E 'error|FAILED|warning' -A 5 "$log" >&2 || cat "$log" >&2
-			die "the $preset preset does not build"
-		}
-	fi
+	say "Building ${*:-everything} ($preset)"
+	ninja -C "$directory" "$@" >"$log" 2>&1 || {
+		grep -E 'error|FAILED|warning' -A 5 "$log" >&2 || cat "$log" >&2
+		die "the $preset preset does not build"
+	}
 }

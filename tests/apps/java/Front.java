@@ -2,7 +2,10 @@
  * The first service of the chain: a pool of threads, and each request makes one call to the second service on
  * its own thread by HttpURLConnection with kept-alive connections. Fails (502) where the call failed (5xx).
  *
- * java -Dhttp.maxConnections=N Front PORT BACK_PORT LOG [THREADS]
+ * java -Dhttp.maxConnections=N Front PORT BACK_PORT LOG [THREADS [MODE]]
+ *
+ * MODE "same" (default): as above. "virtual": a virtual thread for each request (Java 21). "handover": the thread
+ * that received the request returns at once, and a task in the same pool makes the call and answers.
  */
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
@@ -12,6 +15,7 @@ import java.net.HttpURLConnection;
 import java.net.InetSocketAddress;
 import java.net.URL;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 public final class Front {
@@ -47,14 +51,36 @@ public final class Front {
 		exchange.close();
 	}
 
+	private void handleUnchecked(HttpExchange exchange) {
+		try {
+			handle(exchange);
+		} catch (IOException e) {
+			throw new java.io.UncheckedIOException(e);
+		}
+	}
+
+	/* Compiled by Java 17 too, which has no virtual threads. */
+	private static ExecutorService virtualThreads() throws IOException {
+		try {
+			return (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+		} catch (ReflectiveOperationException e) {
+			throw new IOException(e);
+		}
+	}
+
 	public static void main(String[] args) throws IOException {
 		int threads = args.length > 3 ? Integer.parseInt(args[3]) : 64;
+		String mode = args.length > 4 ? args[4] : "same";
+		ExecutorService pool = mode.equals("virtual") ? virtualThreads() : Executors.newFixedThreadPool(threads);
 		Front front = new Front(args[2], args[1]);
 		HttpServer server = HttpServer.create(
 			new InetSocketAddress("127.0.0.1", Integer.parseInt(args[0])), 1024);
 
-		server.createContext("/", front::handle);
-		server.setExecutor(Executors.newFixedThreadPool(threads));
+		if (mode.equals("handover"))
+			server.createContext("/", exchange -> pool.execute(() -> front.handleUnchecked(exchange)));
+		else
+			server.createContext("/", front::handle);
+		server.setExecutor(pool);
 		server.start();
 		System.out.println("ready");
 	}

@@ -511,6 +511,28 @@ static void test_invalid_traceparents(void **state)
 	}
 }
 
+/* One thread receives, another answers: then the first may work for somebody else meanwhile. */
+static void test_hand_over_ends_thread_units(void **state)
+{
+	const __u32 pid = 7;
+	struct proc proc = {.proc_id = 3, .flags = PROC_THREAD_UNITS};
+	struct end server;
+
+	(void)state;
+	bpf_map_update_elem(&procs, &pid, &proc, BPF_ANY);
+	end_init(&server, 1, 11);
+	end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_sent(&server);
+	assert_int_equal(shim_counters[COUNT_HANDS_OVER], 0);
+	end_recv(&server, "GET /b HTTP/1.1\r\n\r\n");
+	server.tid = 12;
+	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(shim_counters[COUNT_HANDS_OVER], 1);
+	assert_int_equal(
+		((struct proc *)bpf_map_lookup_elem(&procs, &pid))->flags & PROC_THREAD_UNITS, 0);
+}
+
 /* A response nobody could read was sent: the request may be over, so it is nobody's parent any more. */
 static void test_unreadable_response_closes_the_context(void **state)
 {
@@ -644,6 +666,7 @@ int main(void)
 		cmocka_unit_test_setup(test_not_http, setup),
 		cmocka_unit_test_setup(test_forwarded_header, setup),
 		cmocka_unit_test_setup(test_invalid_traceparents, setup),
+		cmocka_unit_test_setup(test_hand_over_ends_thread_units, setup),
 		cmocka_unit_test_setup(test_unreadable_response_closes_the_context, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_body, setup),
 		cmocka_unit_test_setup(test_old_connection_first_byte_alone, setup),
