@@ -229,10 +229,13 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 /* A send has returned, however: what had to leave for a response to be complete may have left now. */
 static __always_inline void on_send(struct sock *sk)
 {
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
 	struct tcp_sock *tp;
+	struct conn *c;
 
-	/* Only sockets that are followed have a state: no other question need be asked first. */
+	if (!selected[pid % SELECTED_SLOTS])
+		return;
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c || c->role != ROLE_SERVER)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);

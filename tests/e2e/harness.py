@@ -160,13 +160,17 @@ class Daemon(Process):
         return self
 
     def finish(self):
-        """SIGTERM, and the spans it printed; all of the contract of a clean end."""
+        """A clean end, and the spans it printed."""
+        self.end()
+        return self.spans()
+
+    def end(self):
+        """SIGTERM, and all of the contract of a clean end."""
         self.expect_running()
         begin = time.monotonic()
         status = self.stop(15)
         expect(status == 0, f"tsunagid exited with {status}: {tail(self.stderr_path)}")
         expect(time.monotonic() - begin < 6, "tsunagid took more than 5 s to end")
-        return self.spans()
 
     def spans(self):
         try:
