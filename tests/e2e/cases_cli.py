@@ -63,7 +63,7 @@ def case_config_mistakes(run):
             status, out, err = daemon_once(run, "--config", path, *arguments)
             message = one_line(err)
             expect(status != 0 and out == "", f"{text!r}: status {status}, output {out!r}")
-            expect(re.search(re.escape(str(path)) + rf":\d+:\d+: ", message), f"no place in: {message}")
+            expect(re.search(re.escape(str(path)) + r":\d+:\d+: ", message), f"no place in: {message}")
             place = int(re.search(r":(\d+):\d+: ", message)[1])
             expect(place == line or named == "", f"line {place}, not {line}, in: {message}")
             expect(named in message, f"'{named}' is not in: {message}")

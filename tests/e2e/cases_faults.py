@@ -28,13 +28,11 @@ def losses(counters):
     return sum(counters.get(name, 0) for name in LOSS_COUNTERS)
 
 
-def case_ring_overload(run):
-    """A ring of 64 KB under overload: requests served = spans + named losses, exactly; none wrong."""
-    need("go")
-    front, back = go_chain(run)
+def ring_overload(run, front, back, requests, connections):
+    """Load while the daemon is stopped again and again; served = spans + named losses, and no span is wrong."""
     daemon = run.daemon(run.config(extra="limits: {ring_bytes: 64KB}\n"))
-    load = run.load_start(front.port, scaled(30_000), 64)
-    while load.running():  # the daemon falls behind again and again
+    load = run.load_start(front.port, requests, connections)
+    while load.running():
         daemon.popen.send_signal(signal.SIGSTOP)
         time.sleep(0.15)
         daemon.popen.send_signal(signal.SIGCONT)
@@ -54,6 +52,18 @@ def case_ring_overload(run):
     expect(verdict.missing > 0, "nothing was lost: this was no overload")
     expect(verdict.missing == losses(counters), f"{verdict.missing} of {len(expected)} spans missing, counted: {named}")
     return f"{len(expected)} served = {verdict.right} exported + {verdict.missing} lost by {named}"
+
+
+def case_ring_overload(run):
+    """A ring of 64 KB under overload: requests served = spans + named losses, exactly; none wrong."""
+    need("go")
+    return ring_overload(run, *go_chain(run), scaled(30_000), 64)
+
+
+def case_ring_overload_two_writes(run):
+    """The same with services that send head and body apart, so that ends are lost on their own."""
+    need("java", "javac")
+    return ring_overload(run, *java_chain(run), scaled(15_000), 64)
 
 
 def bpf_objects():

@@ -41,7 +41,7 @@ class Expected:
     may_lack_parent: bool = False
     excused: bool = False              # was in flight when the daemon started: may be missing, never wrong
     error_types: tuple = ()            # with status None: what the span may say instead; empty: anything
-    may_be_unseen: bool = False        # its response may pass unseen: then "not_observed", never a made-up status
+    may_be_unseen: bool = False        # its response, or the end, may pass unseen: then it says "not_observed"
     attributes: dict = dataclasses.field(default_factory=dict)  # further attributes it must have
 
     def key(self):
@@ -177,9 +177,10 @@ def given_trace(expected):
 
 
 def is_unseen(span, expected):
+    """The span says that its response, or the end of it, was not seen, and it may say so."""
     attributes = span["attributes"]
-    return (expected.may_be_unseen and span["status"] == "error" and "http.response.status_code" not in attributes
-            and attributes.get("error.type") == "not_observed")
+    return (expected.may_be_unseen and span["status"] == "error" and attributes.get("error.type") == "not_observed"
+            and attributes.get("http.response.status_code", expected.status) == expected.status)
 
 
 def check_status(span, expected):

@@ -133,6 +133,11 @@ class JudgeTest(unittest.TestCase):
         self.spans[0]["attributes"]["error.type"] = "not_observed"
         self.spans[0]["status"] = "error"
         self.assertTrue(judge.judge(self.spans, expected).ok)
+        self.spans[0]["attributes"]["http.response.status_code"] = 200  # seen, but not the end
+        self.assertTrue(judge.judge(self.spans, expected).ok)
+        self.spans[0]["attributes"]["http.response.status_code"] = 404
+        self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
+        del self.spans[0]["attributes"]["http.response.status_code"]
         expected[0].may_be_unseen = False
         self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
 
