@@ -138,6 +138,14 @@ class Process:
             self.popen.kill()
         self.popen.wait()
 
+    def end_quickly(self):
+        """SIGTERM first: some have children to end."""
+        if self.running():
+            self.popen.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.popen.wait(3)
+        self.kill()
+
 
 class Daemon(Process):
     """tsunagid. Its standard output must hold spans only (--print=json)."""
@@ -239,7 +247,7 @@ class Run:
 
     def __exit__(self, *_):
         for process in reversed(self.processes):
-            process.kill()
+            process.end_quickly()
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -190,17 +190,17 @@ void connection_send(struct connection *connection, const struct sending *how, c
 	}
 }
 
-static ssize_t recvmmsg_bytes(int fd, char *bytes, size_t length)
+static ssize_t recvmmsg_bytes(int fd, char *bytes, size_t length, bool alone)
 {
 	struct iovec halves[2] = {
-		{.iov_base = bytes, .iov_len = length / 2 ? length / 2 : length},
+		{.iov_base = bytes, .iov_len = alone ? length : length / 2},
 		{.iov_base = bytes + length / 2, .iov_len = length - length / 2},
 	};
 	struct mmsghdr messages[2] = {
 		{.msg_hdr = {.msg_iov = &halves[0], .msg_iovlen = 1}},
 		{.msg_hdr = {.msg_iov = &halves[1], .msg_iovlen = 1}},
 	};
-	int n = recvmmsg(fd, messages, length > 1 ? 2 : 1, MSG_WAITFORONE, NULL);
+	int n = recvmmsg(fd, messages, alone ? 1 : 2, MSG_WAITFORONE, NULL);
 
 	if (n <= 0)
 		return n;
@@ -250,7 +250,7 @@ static ssize_t receive_once(int fd, const struct receiving *how, char *bytes, si
 	case CALL_SENDMSG:
 		return recvmsg(fd, &message, 0);
 	case CALL_SENDMMSG:
-		return recvmmsg_bytes(fd, bytes, length);
+		return recvmmsg_bytes(fd, bytes, length, how->alone || length < 2);
 	case _CALL_MAX:
 		break;
 	}
