@@ -35,7 +35,7 @@ bool ids_from_hex(const char *hex, unsigned int n, uint8_t *ret_bytes)
 		uint8_t low = hex_values[(uint8_t)hex[2 * i + 1]];
 
 		is_hex &= high && low;
-		bytes[i] = (uint8_t)((high - 1) << 4 | (low - 1));
+		bytes[i] = (uint8_t)((high - 1u) << 4 | (low - 1u));
 	}
 	if (is_hex)
 		memcpy(ret_bytes, bytes, n);

@@ -33,6 +33,7 @@ struct receiving {
 	size_t chunk; /* at most this many bytes a call; 0: as many as there are */
 	bool peek;    /* MSG_PEEK before each call */
 	bool splice;  /* through a pipe instead of a call */
+	bool alone;   /* room for one message in a call of recvmmsg, not for two */
 };
 
 struct connection {
