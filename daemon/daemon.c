@@ -162,6 +162,7 @@ static void print_trace(const struct store_trace *trace, void *userdata)
 
 	(void)userdata;
 	tree_draw(stdout, trace->spans, trace->n_spans, &options);
+	fputc('\n', stdout);
 }
 
 static void no_print(const struct store_trace *trace, void *userdata)
