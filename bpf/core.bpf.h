@@ -113,7 +113,8 @@ static long finish_one(__u32 i, struct finish *f)
 	struct conn *c = f->c;
 	__u32 exchange = c->closed + 1;
 
-	if (c->closed == c->responded)
+	/* Less or equal: the end of the connection may be dealt with on another CPU meanwhile. */
+	if ((__s32)(c->responded - c->closed) <= 0)
 		return 1;
 	request_close(c, exchange);
 	if (!((c->lost | c->told) & exchange_bit(exchange)))
@@ -293,6 +294,7 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 /* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is forgotten. */
 static __always_inline void on_state(struct sock *sk, int new_state)
 {
+	struct tcp_sock *tp;
 	struct conn *c;
 	__u32 what;
 
@@ -314,6 +316,10 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
 		return;
+	/* A response may have left to the last byte and its send not have returned: that comes first. */
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp && c->role == ROLE_SERVER)
+		finish_sent(c, tp->write_seq);
 	emit_close(c, what, what == CLOSE_DONE ? sk->sk_err : 0, has_unseen(sk, c));
 	if (what == CLOSE_DONE || (what == CLOSE_LOCAL_FIN && c->tx.phase == PHASE_TO_CLOSE))
 		abandon(c);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
@@ -21,6 +21,7 @@
 #define POLLS_TO_SLEEP 20
 #define TICK_NS        (200 * NSEC_PER_MSEC)
 #define HINT_NS        (10 * NSEC_PER_SEC)
+#define READER_NICE    -10
 #define FLUSH_MS       4000 /* at the end; SIGTERM is answered within 5 s */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
@@ -352,6 +353,16 @@ static int add_sources(struct daemon *d)
 	return r < 0 ? log_error_errno(r, "Cannot set up the event loop: %m") : 0;
 }
 
+/*
+ * The ring is small and must be emptied in time, also on a machine that has no CPU to spare: it is little work, and
+ * what does not fit is lost. Behind the exporter's start, whose thread keeps the usual priority.
+ */
+static void raise_priority(void)
+{
+	if (setpriority(PRIO_PROCESS, 0, READER_NICE) < 0)
+		log_debug("Cannot raise the reader's priority, ignoring: %m");
+}
+
 static int start_event_loop(struct daemon *d)
 {
 	sigset_t signals;
@@ -397,6 +408,7 @@ static int daemon_start(struct daemon *d)
 		r = start_modules(d);
 	if (r >= 0)
 		r = start_control(d);
+	raise_priority();
 	if (r >= 0)
 		r = add_sources(d);
 	if (r < 0)

@@ -24,7 +24,7 @@ struct stitch {
 /* How an exchange ended. */
 enum outcome {
 	OUTCOME_DONE,
-	OUTCOME_NO_END, /* the response was seen, its end was not */
+	OUTCOME_NO_END, /* the response was seen, its end was not: the status is true, the duration is not */
 	OUTCOME_RESET,
 	OUTCOME_PROCESS_EXIT,
 	OUTCOME_NOT_OBSERVED,
@@ -37,7 +37,7 @@ static const struct {
 	enum metric metric; /* _METRIC_MAX: none */
 } outcomes[] = {
 	[OUTCOME_DONE] = {NULL, _METRIC_MAX},
-	[OUTCOME_NO_END] = {NULL, METRIC_EXCHANGES_NO_RESPONSE_END},
+	[OUTCOME_NO_END] = {"not_observed", METRIC_EXCHANGES_NO_RESPONSE_END},
 	[OUTCOME_RESET] = {"connection_reset", METRIC_EXCHANGES_RESET},
 	[OUTCOME_PROCESS_EXIT] = {"process_exit", METRIC_EXCHANGES_PROCESS_EXIT},
 	[OUTCOME_NOT_OBSERVED] = {"not_observed", METRIC_EXCHANGES_NOT_OBSERVED},
