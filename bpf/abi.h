@@ -140,16 +140,21 @@ _Static_assert(sizeof(struct record_process) == 72, "record_process");
 enum proc_flags {
 	PROC_THREAD_UNITS =
 		1 << 0, /* its threads are units of work where they receive on blocking sockets */
-	/* What the kernel side saw of it, for the "why is there no span" report. */
-	PROC_SEEN_HTTP1 = 1 << 8,
-	PROC_SEEN_HTTP2 = 1 << 9,
-	PROC_SEEN_TLS = 1 << 10,
-	PROC_SEEN_OTHER = 1 << 11,
+};
+
+/* What the kernel side saw of a process, for the "why is there no span" report. */
+enum proc_seen {
+	PROC_SEEN_HTTP1 = 1 << 0,
+	PROC_SEEN_HTTP2 = 1 << 1,
+	PROC_SEEN_TLS = 1 << 2,
+	PROC_SEEN_OTHER = 1 << 3,
 };
 
 struct proc {
 	__u32 proc_id;
-	__u32 flags;
+	__u32 flags;      /* enum proc_flags, by user space */
+	__u32 seen;       /* enum proc_seen, by the kernel side */
+	__u32 hands_over; /* by the kernel side, for good: its threads are no units (context.bpf.h) */
 };
 
 /*

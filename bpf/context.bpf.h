@@ -273,10 +273,10 @@ SUBPROGRAM int check_hand_over(struct work *w, struct conn *c)
 	    c->tx.exchange != c->opened)
 		return 0;
 	proc = bpf_map_lookup_elem(&procs, &w->pid);
-	if (!proc || !(proc->flags & PROC_THREAD_UNITS))
+	if (!proc || proc->hands_over)
 		return 0;
-	proc->flags &= ~PROC_THREAD_UNITS;
-	procs_generation++;
+	proc->hands_over = 1;
+	__sync_fetch_and_add(&procs_generation, 1);
 	count(COUNT_HANDS_OVER);
 	return 0;
 }

@@ -96,10 +96,12 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->pid = actor->pid;
 	w->tid = actor->tid;
 	w->proc_id = actor->proc.proc_id;
-	w->proc_flags = actor->proc.flags;
+	w->proc_flags = actor->proc.hands_over ? 0 : actor->proc.flags;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_blocking = 0;
+	w->source.first = 0;
+	w->source.first_at = 0;
 	return w;
 }
 
@@ -196,8 +198,7 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 		return true;
 	passed = c->role == ROLE_CLIENT ? received_offset(tp, tp->copied_seq) : sent_offset(tp);
 	/* Handshake and FIN, one each. */
-	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 ||
-	       c->unreported == c->opened;
+	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 || c->unreported != 0;
 }
 
 /*
@@ -254,7 +255,10 @@ static __always_inline void on_read_end(struct conn *c)
 	stream_to_start(&c->rx);
 }
 
-/* A receive has returned 'ret' bytes; 'source' says where they are. */
+/*
+ * A receive has returned 'ret' bytes. A socket that is O_NONBLOCK shows as MSG_DONTWAIT in the flags, as does a single
+ * call that must not wait.
+ */
 static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 {
 	struct actor actor;
@@ -283,7 +287,7 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 	w->is_tx = 0;
 	w->bytes = ret;
 	w->ack = tp->write_seq;
-	w->is_blocking = !(sk->sk_socket->file->f_flags & O_NONBLOCK);
+	w->is_blocking = !(flags & MSG_DONTWAIT);
 	if (flags & MSG_TRUNC)
 		w->source.kind = SOURCE_NONE;
 	else

@@ -118,6 +118,11 @@ struct stream {
 	__u8 carry[LINE_CARRY];
 };
 
+HTTP_INLINE bool http_is_blank(__u8 c)
+{
+	return c == ' ' || c == '\t';
+}
+
 HTTP_INLINE bool http_is_token(__u8 c)
 {
 	__u8 lower = c | 0x20;
@@ -195,7 +200,10 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 		__u8 a = BYTE(scan, pos + 9) - '0', b = BYTE(scan, pos + 10) - '0',
 		     c = BYTE(scan, pos + 11) - '0';
 
-		if (BYTE(scan, pos + 8) != ' ' || a > 9 || b > 9 || c > 9 || a == 0)
+		if (BYTE(scan, pos + 8) != ' ' || a > 9 || b > 9 || c > 9 || a == 0 ||
+		    (BYTE(scan, pos + 7) & 0xfe) != '0') /* HTTP/1.0 or 1.1 */
+			return LINE_BAD;
+		if (length > 12 && !http_is_blank(BYTE(scan, pos + 12)))
 			return LINE_BAD;
 		f->is_request = 0;
 		f->status = a * 100 + b * 10 + c;
@@ -204,10 +212,10 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 
 	if (!http_start_is_plausible(scan, pos, length) || length < 14)
 		return LINE_BAD;
-	/* "... HTTP/1.x" at the end of the line. */
+	/* "... HTTP/1.0" or "... HTTP/1.1" at the end of the line. */
 	if (!is_long &&
 	    ((WORD(scan, pos + length - 8) & 0x00ffffffffffffffULL) != 0x2e312f50545448ULL ||
-	     BYTE(scan, pos + length - 9) != ' '))
+	     BYTE(scan, pos + length - 9) != ' ' || (BYTE(scan, pos + length - 1) & 0xfe) != '0'))
 		return LINE_BAD;
 	f->is_request = 1;
 	f->method = METHOD_OTHER;
@@ -216,11 +224,6 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 	else if (first == 0x205443454e4e4f43ULL) /* "CONNECT " */
 		f->method = METHOD_CONNECT;
 	return LINE_MORE;
-}
-
-HTTP_INLINE bool http_is_blank(__u8 c)
-{
-	return c == ' ' || c == '\t';
 }
 
 /*

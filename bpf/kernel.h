@@ -9,13 +9,11 @@ typedef unsigned char __u8;
 typedef unsigned short __u16;
 typedef unsigned int __u32;
 typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
 typedef int __s32;
 typedef long long __s64;
 typedef __u16 __be16;
 typedef __u32 __be32;
-typedef __u32 __wsum;
+typedef __u32 __wsum; /* libbpf names it */
 typedef _Bool bool;
 enum { false = 0, true = 1 };
 
@@ -26,11 +24,10 @@ enum { false = 0, true = 1 };
 #define IPPROTO_TCP   6
 #define IPPROTO_MPTCP 262
 
-#define O_NONBLOCK 04000
-
 #define MSG_OOB      0x1
 #define MSG_PEEK     0x2
 #define MSG_TRUNC    0x20
+#define MSG_DONTWAIT 0x40
 #define MSG_ERRQUEUE 0x2000
 
 /* include/net/tcp_states.h */
@@ -77,17 +74,8 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
-struct file {
-	unsigned int f_flags;
-};
-
-struct socket {
-	struct file *file;
-};
-
 struct sock {
 	struct sock_common __sk_common;
-	struct socket *sk_socket;
 	__u16 sk_protocol;
 	__u8 sk_shutdown;
 	int sk_err;
@@ -144,6 +132,7 @@ struct task_struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+	unsigned long ax;
 	unsigned long si;
 	unsigned long dx;
 	unsigned long orig_ax;
@@ -160,7 +149,6 @@ struct pt_regs {
 
 #pragma clang attribute pop
 
-struct sk_buff;
 struct bpf_map;
 
 #include <bpf/bpf_core_read.h>

@@ -96,6 +96,10 @@ struct source {
 	__u64 skip;     /* bytes of the first segment that are done with */
 	__u32 segments; /* of a vector */
 	__u32 kind;     /* enum source_kind */
+	/* Of a vector, which is walked once: where the walk has got to, and what lies in front of it. */
+	__u32 first;
+	__u32 pad;
+	__u64 first_at;
 };
 
 /* The record under construction lies at the start of the buffer, a window of bytes behind it; see stream.bpf.h. */
@@ -109,6 +113,8 @@ struct work {
 	__u64 at;     /* of them done with */
 	__u64 copied; /* gather(): bytes copied, and where the next segment starts in the message */
 	__u64 segment_at;
+	__u32 walk_first; /* the segment that this gather() began with */
+	__u32 pad;
 	__u64 want_from;
 	__u32 want;
 	__u32 pos, end;   /* in 'buffer' */
@@ -153,11 +159,11 @@ struct conn {
 	__u16 pad;
 	__u64 methods_head; /* bit (exchange & 63): HEAD */
 	__u64 methods_connect;
-	__u64 lost;       /* bit: a record of the request was lost */
-	__u64 published;  /* bit: the request's context is in 'requests' */
-	__u64 told;       /* bit: the record of the response's head said that it is complete */
-	__u32 unreported; /* the newest exchange of whose response a record was lost */
-	__u32 unit_tid;   /* the thread that received the newest request with a context */
+	__u64 lost;      /* bit: a record of the request was lost */
+	__u64 published; /* bit: the request's context is in 'requests' */
+	__u64 told;      /* bit: the record of the response's head said that it is complete */
+	__u32 unreported; /* an exchange of whose response a record was lost, and no later one got through */
+	__u32 unit_tid; /* the thread that received the newest request with a context */
 	struct join_key join;
 	__u64 mmsg;      /* the vector of the last recvmmsg, */
 	__u32 mmsg_tid;  /* who called it, */

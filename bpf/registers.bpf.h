@@ -15,6 +15,7 @@
 #define NR_RECVMSG  47
 #define NR_RECVMMSG 299
 #define TS_COMPAT   2
+#define ENOSYS      38
 #elif defined(__TARGET_ARCH_arm64)
 #define NR_READ     63
 #define NR_READV    65
@@ -38,6 +39,9 @@ static __always_inline bool current_call(struct call *ret)
 #if defined(__TARGET_ARCH_x86)
 	if (task->thread_info.status & TS_COMPAT)
 		return false;
+	/* Set until the call returns: behind it run io_uring's receives, with registers that are not theirs. */
+	if ((long)regs->ax != -ENOSYS)
+		return false;
 	ret->number = regs->orig_ax;
 	ret->second = regs->si;
 	ret->third = regs->dx;
@@ -58,7 +62,7 @@ static __always_inline void source_of_msghdr(struct source *source, __u64 msghdr
 		return;
 	source->kind = SOURCE_USER_IOVEC;
 	source->base = words[0];
-	source->segments = words[1] > 1024 ? 1024 : words[1];
+	source->segments = words[1];
 }
 
 /*
@@ -94,7 +98,7 @@ static __always_inline void source_of_registers(struct source *source, struct co
 	case NR_READV:
 		source->kind = SOURCE_USER_IOVEC;
 		source->base = call.second;
-		source->segments = call.third > 1024 ? 1024 : call.third;
+		source->segments = call.third;
 		break;
 	case NR_RECVMSG:
 		source_of_msghdr(source, call.second);

@@ -28,7 +28,8 @@ static long gather_segment(__u32 i, struct work **ctx)
 {
 	struct work *w = *ctx;
 	__u64 vector[2], skip, n;
-	const void *entry = (const void *)(w->source.base + (__u64)i * 16);
+	__u32 index = w->walk_first + i;
+	const void *entry = (const void *)(w->source.base + (__u64)index * 16);
 	__u64 full;
 
 	if (w->source.kind == SOURCE_KERNEL_IOVEC ? bpf_probe_read_kernel(vector, 16, entry)
@@ -36,7 +37,7 @@ static long gather_segment(__u32 i, struct work **ctx)
 		w->failed = 1;
 		return 1;
 	}
-	if (i == 0) {
+	if (index == 0) {
 		skip = w->source.skip;
 		if (skip > vector[1])
 			skip = vector[1];
@@ -47,8 +48,14 @@ static long gather_segment(__u32 i, struct work **ctx)
 	/* The part of this segment that is wanted: from 'want_from + copied' on. */
 	skip = w->want_from + w->copied - w->segment_at;
 	w->segment_at += n;
-	if (skip >= n)
+	if (skip >= n) {
+		/* Wholly in front of this window, so of all later ones. */
+		if (!w->copied) {
+			w->source.first = index + 1;
+			w->source.first_at = w->segment_at;
+		}
 		return 0;
+	}
 	n -= skip;
 	full = w->want;
 	if (n > full - w->copied)
@@ -79,9 +86,11 @@ SUBPROGRAM int gather(struct work *w, __u64 from, __u32 want)
 		return copy_user(w, w->source.base + w->source.skip + from);
 	case SOURCE_USER_IOVEC:
 	case SOURCE_KERNEL_IOVEC:
-		w->segment_at = 0;
-		bpf_loop(w->source.segments < SEGMENTS_MAX ? w->source.segments : SEGMENTS_MAX,
-			 gather_segment, &ctx, 0);
+		w->walk_first = w->source.first;
+		w->segment_at = w->source.first_at;
+		if (w->source.segments > SEGMENTS_MAX || w->walk_first >= w->source.segments)
+			return false;
+		bpf_loop(w->source.segments - w->walk_first, gather_segment, &ctx, 0);
 		return !w->failed && w->copied == want;
 	default:
 		return false;

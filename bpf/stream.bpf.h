@@ -311,6 +311,9 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 			c->unreported = s->exchange;
 		return;
 	}
+	/* A later exchange proves to the reader that this one is over. */
+	if (s->exchange > c->unreported)
+		c->unreported = 0;
 	if (flags & HEAD_COMPLETE)
 		c->told |= exchange_bit(s->exchange);
 	if (!(flags & HEAD_DECISION))
@@ -325,12 +328,12 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 {
 	c->pid = w->pid;
 	c->proc_id = w->proc_id;
-	if (!(w->proc_flags & PROC_SEEN_HTTP1)) {
+	if (!(c->known.seen & PROC_SEEN_HTTP1)) {
 		struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
 
 		if (proc)
-			proc->flags |= PROC_SEEN_HTTP1;
-		c->known.flags |= PROC_SEEN_HTTP1;
+			proc->seen |= PROC_SEEN_HTTP1;
+		c->known.seen |= PROC_SEEN_HTTP1;
 	}
 	if (s->facts.traceparent == TRACEPARENT_INVALID)
 		count(COUNT_TRACEPARENT_INVALID);
@@ -429,11 +432,11 @@ static __always_inline void note_protocol(struct work *w)
 	if (!proc)
 		return;
 	if (first == 0x16 && BYTE(&w->scan, w->pos + 1) == 0x03)
-		proc->flags |= PROC_SEEN_TLS;
+		proc->seen |= PROC_SEEN_TLS;
 	else if (HALF(&w->scan, w->pos) == 0x20495250U) /* "PRI " */
-		proc->flags |= PROC_SEEN_HTTP2;
+		proc->seen |= PROC_SEEN_HTTP2;
 	else
-		proc->flags |= PROC_SEEN_OTHER;
+		proc->seen |= PROC_SEEN_OTHER;
 }
 
 /*
@@ -458,6 +461,9 @@ static __always_inline void no_http(struct work *w, struct conn *c, struct strea
 		give_up(c, COUNT_NOT_HTTP);
 		return;
 	}
+	/* What had begun was no request after all: its number is for the next one. */
+	if (s->in_head && is_request && c->opened == s->exchange)
+		c->opened--;
 	lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
 }
 

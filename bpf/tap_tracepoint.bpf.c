@@ -37,13 +37,16 @@ int BPF_PROG(tp_state, struct sock *sk, int old_state, int new_state)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(tp_exec, struct task_struct *task)
+int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
 {
+	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = old_tid};
 	__u32 pid = task->tgid;
 
 	/* Another program now: what was known of it holds no longer. */
+	if (selected[pid % SELECTED_SLOTS])
+		bpf_map_delete_elem(&units, &key);
 	if (!bpf_map_delete_elem(&procs, &pid))
-		procs_generation++;
+		__sync_fetch_and_add(&procs_generation, 1);
 	emit_process(PROCESS_EXEC, task, 0, 0);
 	return 0;
 }
@@ -66,12 +69,13 @@ int BPF_PROG(tp_exit, struct task_struct *task)
 	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = task->pid};
 	__u32 pid = task->tgid;
 
-	if (bpf_map_lookup_elem(&procs, &pid))
+	/* Not by 'procs': a thread that ends before may have taken the process out of it already. */
+	if (selected[pid % SELECTED_SLOTS])
 		bpf_map_delete_elem(&units, &key);
 	if (task->signal->live.counter)
 		return 0;
 	if (!bpf_map_delete_elem(&procs, &pid))
-		procs_generation++;
+		__sync_fetch_and_add(&procs_generation, 1);
 	emit_process(PROCESS_EXIT, task, 0, 0);
 	return 0;
 }

@@ -46,18 +46,11 @@ static void handle_event(void *userdata, const struct event *event)
 {
 	struct daemon *d = userdata;
 
-	const struct process *p;
-
-	if (event->type != EVENT_PROCESS) {
+	d->event_ns = event->time_ns;
+	if (event->type == EVENT_PROCESS)
+		discover_event(d->discover, event);
+	else
 		stitch_event(d->stitch, event);
-		return;
-	}
-	/* The record is the kernel side's: which process it was is known here. */
-	p = event->process.what == EVENT_PROCESS_EXIT ? discover_find(d->discover, event->pid)
-						      : NULL;
-	if (p && p->proc_id)
-		stitch_process_exit(d->stitch, p->proc_id, event->time_ns);
-	discover_event(d->discover, event);
 }
 
 static struct resource *find_resource(void *userdata, uint32_t proc_id, uint32_t pid)
@@ -179,8 +172,33 @@ static void print_hints(struct daemon *d, uint64_t now)
 	if (d->spans == d->spans_at_hint)
 		hints_print(d, stderr);
 	d->spans_at_hint = d->spans;
-	/* Said once for each time without spans, then less and less often. */
+	/* Again after a minute, if there is none still. */
 	d->hint_ns = now + 6 * HINT_NS;
+}
+
+/* An exec that was not reported has taken its process out of the kernel side's table. */
+static int select_again(const struct process *p, void *userdata)
+{
+	if (p->state == PROCESS_SELECTED)
+		handle_select(userdata, p);
+	return 0;
+}
+
+/* Process events that the ring had no room for: a pass over /proc finds what they would have said. */
+static void repair_processes(struct daemon *d)
+{
+	uint64_t lost = probe_processes_lost(d->probe);
+	int r;
+
+	if (lost == d->processes_lost)
+		return;
+	d->processes_lost = lost;
+	r = discover_scan(d->discover);
+	if (r < 0) {
+		errno = -r;
+		log_ratelimited(LOG_LEVEL_WARNING, "Cannot look for processes again, ignoring: %m");
+	}
+	discover_walk(d->discover, select_again, d);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
@@ -189,7 +207,9 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
 
 	(void)usec;
-	update_clock(d);
+	/* A record that was being written while the reader fell asleep has woken nobody. */
+	drain(d);
+	repair_processes(d);
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
 	if (d->store)
@@ -198,6 +218,10 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	print_hints(d, now);
 	if (d->options->print != DAEMON_PRINT_NONE)
 		fflush(stdout);
+	if (ferror(stdout)) {
+		log_error("Cannot write to standard output, ending");
+		return sd_event_exit(d->event, EXIT_FAILURE);
+	}
 	return timer_in(source, TICK_NS);
 }
 
@@ -423,15 +447,15 @@ static int daemon_start(struct daemon *d)
 
 static void daemon_stop(struct daemon *d)
 {
-	/* Detach first: what the kernel side has recorded until then is drained, and nothing comes behind it. */
 	drain(d);
 	stitch_finish(d->stitch, now_ns(CLOCK_MONOTONIC));
 	if (d->store)
 		store_tick(d->store, UINT64_MAX,
 			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
 	fflush(stdout);
-	if (d->exporter)
-		exporter_stop(d->exporter, FLUSH_MS);
+	if (d->exporter && exporter_stop(d->exporter, FLUSH_MS) == EXPORTER_UNSENT)
+		log_warning("Cannot send %" PRIu64 " spans within %d ms, dropping them",
+			    metrics_get(METRIC_SPANS_SHUTDOWN), FLUSH_MS);
 }
 
 static void daemon_done(struct daemon *d)
@@ -455,7 +479,7 @@ int daemon_run(const struct daemon_options *options)
 		.config = options->config,
 		.start_ns = now_ns(CLOCK_MONOTONIC),
 	};
-	int r;
+	int r, status = 0;
 
 	if (geteuid() != 0) {
 		log_error("Must run as root: BPF programs and other users' /proc entries need it");
@@ -474,9 +498,10 @@ int daemon_run(const struct daemon_options *options)
 		r = sd_event_loop(d.event);
 		if (r < 0)
 			log_error_errno(r, "Event loop failed: %m");
+		status = r;
 		sd_notify(0, "STOPPING=1");
 		daemon_stop(&d);
 	}
 	daemon_done(&d);
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return r < 0 || status ? EXIT_FAILURE : EXIT_SUCCESS;
 }

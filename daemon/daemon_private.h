@@ -36,8 +36,9 @@ struct daemon {
 	sd_event_source
 		*poll_timer; /* on while records come: the kernel side does not wake us then */
 	unsigned int idle_polls;
-	uint64_t event_ns; /* time of the newest event, CLOCK_MONOTONIC */
-	uint64_t spans;    /* emitted */
+	uint64_t event_ns;       /* time of the newest event, CLOCK_MONOTONIC */
+	uint64_t processes_lost; /* process events lost, as of the last pass over /proc */
+	uint64_t spans;          /* emitted */
 	uint64_t spans_at_hint;
 	uint64_t hint_ns; /* when to say next why there is no span; 0: never */
 };

@@ -169,15 +169,18 @@ static int add_process(const struct process *p, void *userdata)
 static int report_processes(struct daemon *d, struct str argument, cJSON *answer)
 {
 	struct process_walk walk = {.d = d, .array = cJSON_AddArrayToObject(answer, "processes")};
-	char text[16] = "";
+	char text[16] = "", *end;
+	unsigned long pid;
 
 	if (argument.n) {
 		if (argument.n >= sizeof(text))
 			return CONTROL_NOT_FOUND;
 		memcpy(text, argument.p, argument.n);
-		walk.pid = (uint32_t)strtoul(text, NULL, 10);
-		if (!walk.pid)
+		errno = 0;
+		pid = strtoul(text, &end, 10);
+		if (errno || *end || !pid || pid > UINT32_MAX)
 			return CONTROL_NOT_FOUND;
+		walk.pid = (uint32_t)pid;
 	}
 	discover_walk(d->discover, add_process, &walk);
 	return walk.pid && cJSON_GetArraySize(walk.array) == 0 ? CONTROL_NOT_FOUND : 0;
@@ -308,7 +311,6 @@ int report_command(void *userdata, struct str command, struct str argument, cJSO
 
 	if (!answer)
 		return -ENOMEM;
-	metrics_increment(METRIC_CONTROL_REQUESTS);
 	if (str_equal(command, STR("status")))
 		r = report_status(d, answer);
 	else if (str_equal(command, STR("processes")))

@@ -121,6 +121,8 @@ int event_decode(const void *record, size_t n, struct event *ret)
 	if (h->role > ROLE_CLIENT)
 		return EVENT_BAD;
 
+	if (h->role == ROLE_UNKNOWN && (h->type == RECORD_HEAD || h->type == RECORD_END))
+		return EVENT_BAD;
 	switch (h->type) {
 	case RECORD_HEAD:
 		r = decode_head(record, n, &e);

@@ -6,8 +6,12 @@
 
 #include "metrics/metrics.h"
 
+/* Of one drain: producers that keep up with us must not keep the loop from its timers and signals. */
+#define RECORDS_MAX 65536
+
 struct event_reader {
 	struct ring_buffer *ring;
+	int n; /* records of this drain */
 	event_fn fn;
 	void *userdata;
 };
@@ -21,7 +25,8 @@ static int handle_record(void *userdata, void *data, size_t n)
 		metrics_increment(METRIC_RECORDS_BAD);
 	else
 		r->fn(r->userdata, &event);
-	return 0;
+	/* libbpf has released the record before it heeds the answer. */
+	return ++r->n == RECORDS_MAX ? -ECANCELED : 0;
 }
 
 int event_reader_new(int ring_fd, event_fn fn, void *userdata, struct event_reader **ret)
@@ -54,5 +59,9 @@ int event_reader_fd(const struct event_reader *r)
 
 int event_reader_drain(struct event_reader *r)
 {
-	return ring_buffer__consume(r->ring);
+	int result;
+
+	r->n = 0;
+	result = ring_buffer__consume(r->ring);
+	return result < 0 && result != -ECANCELED ? result : r->n;
 }

@@ -22,7 +22,7 @@ DEFINE_CLEANUP(struct event_reader *, event_reader_free)
 /* Readable when the kernel side wakes the reader. */
 int event_reader_fd(const struct event_reader *r);
 
-/* Takes all records that are there. Returns their number, or a negative errno. */
+/* Takes the records that are there, 65,536 at most. Returns their number, or a negative errno. */
 int event_reader_drain(struct event_reader *r);
 
 /*

@@ -184,6 +184,14 @@ int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_
 
 	r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_NOEXIST);
 	if (r == -EEXIST) {
+		/* What the kernel side found out stays. */
+		struct proc there = {0};
+
+		if (bpf_map__lookup_elem(procs, &pid, sizeof(pid), &there, sizeof(there), 0) == 0 &&
+		    there.proc_id == proc_id) {
+			proc.seen = there.seen;
+			proc.hands_over = there.hands_over;
+		}
 		r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
 		processes_changed(p);
 		return r;
@@ -217,10 +225,10 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 
 	bpf_map__lookup_elem(p->skeleton->maps.procs, &pid, sizeof(pid), &proc, sizeof(proc), 0);
 	*ret = (struct probe_seen){
-		.http1 = proc.flags & PROC_SEEN_HTTP1,
-		.http2 = proc.flags & PROC_SEEN_HTTP2,
-		.tls = proc.flags & PROC_SEEN_TLS,
-		.other = proc.flags & PROC_SEEN_OTHER,
+		.http1 = proc.seen & PROC_SEEN_HTTP1,
+		.http2 = proc.seen & PROC_SEEN_HTTP2,
+		.tls = proc.seen & PROC_SEEN_TLS,
+		.other = proc.seen & PROC_SEEN_OTHER,
 	};
 }
 
@@ -285,6 +293,11 @@ uint64_t probe_counter_read(const struct probe *p, size_t i)
 	for (int cpu = 0; cpu < p->n_cpus; cpu++)
 		sum += values[cpu];
 	return sum;
+}
+
+uint64_t probe_processes_lost(const struct probe *p)
+{
+	return probe_counter_read(p, COUNT_LOST_PROCESS);
 }
 
 /* "memlock:" of a map's fdinfo is what the kernel charges for it. */

@@ -66,6 +66,9 @@ const char *probe_counter_name(size_t i);
 const char *probe_counter_help(size_t i);
 uint64_t probe_counter_read(const struct probe *p, size_t i);
 
+/* Process events that the kernel side could not report. */
+uint64_t probe_processes_lost(const struct probe *p);
+
 /* Memory of all maps as the kernel accounts for it, in bytes; and the number of links held. */
 uint64_t probe_map_bytes(const struct probe *p);
 size_t probe_links(const struct probe *p);

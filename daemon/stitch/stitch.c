@@ -59,8 +59,11 @@ static const enum metric parent_metrics[] = {
 };
 static_assert(ARRAY_SIZE(parent_metrics) == _PARENT_REASON_MAX, "each reason has a counter");
 
+/* Only requests that a server received can be somebody's parent. */
 static void stitch_revoke(struct stitch *s, const struct event *e)
 {
+	if (e->role != EVENT_ROLE_SERVER)
+		return;
 	metrics_increment(METRIC_CONTEXTS_REVOKED);
 	s->options.revoke(s->options.userdata, e->connection, e->exchange);
 }
@@ -200,6 +203,28 @@ static int parse_final_response(struct str bytes, bool is_truncated, struct http
 	}
 }
 
+/* A response that ended although its head was not seen passed by a way that is not watched. */
+static void stitch_response_end(struct stitch *s, const struct event *e)
+{
+	struct conn *c = conn_find(&s->conns, e->connection);
+	struct exchange *x;
+
+	if (!c)
+		return;
+	conn_touch(&s->conns, c, e->time_ns);
+	x = stitch_reach(s, c, e->exchange);
+	if (x)
+		stitch_end(s, c, x->status ? OUTCOME_DONE : OUTCOME_NOT_OBSERVED, e->time_ns);
+}
+
+/* A response that cannot be understood. Where its record was to tell its end as well, no other will. */
+static void stitch_response_bad(struct stitch *s, const struct event *e)
+{
+	metrics_increment(METRIC_RESPONSES_BAD);
+	if (e->head.is_complete)
+		stitch_response_end(s, e);
+}
+
 static void stitch_response(struct stitch *s, struct conn *c, const struct event *e,
 			    struct str bytes, bool is_truncated)
 {
@@ -209,7 +234,7 @@ static void stitch_response(struct stitch *s, struct conn *c, const struct event
 
 	r = parse_final_response(bytes, is_truncated, &head);
 	if (r == HTTP_HEAD_BAD) {
-		metrics_increment(METRIC_RESPONSES_BAD);
+		stitch_response_bad(s, e);
 		return;
 	}
 	x = c ? stitch_reach(s, c, e->exchange) : NULL;
@@ -256,7 +281,7 @@ static void stitch_head_on(struct stitch *s, struct conn *c, const struct event 
 		if (e->head.is_request)
 			stitch_refuse(s, e, METRIC_HEADS_PARTIAL);
 		else
-			metrics_increment(METRIC_RESPONSES_BAD);
+			stitch_response_bad(s, e);
 		return;
 	}
 	if (e->head.is_request)
@@ -282,6 +307,11 @@ static void stitch_head(struct stitch *s, const struct event *e)
 	struct conn *c = conn_find(&s->conns, e->connection);
 	int r;
 
+	/* The kernel side took back what it had guessed from the first bytes of an old connection. */
+	if (c && c->role != e->role && !c->first) {
+		conn_remove(&s->conns, c);
+		c = NULL;
+	}
 	if (!c && !e->head.is_request) {
 		stitch_orphan(s, e);
 		return;
@@ -300,20 +330,6 @@ static void stitch_head(struct stitch *s, const struct event *e)
 		stitch_leave(s, e, METRIC_PIPELINE_FULL);
 	else
 		stitch_head_on(s, c, e);
-}
-
-/* A response that ended although its head was not seen passed by a way that is not watched. */
-static void stitch_response_end(struct stitch *s, const struct event *e)
-{
-	struct conn *c = conn_find(&s->conns, e->connection);
-	struct exchange *x;
-
-	if (!c)
-		return;
-	conn_touch(&s->conns, c, e->time_ns);
-	x = stitch_reach(s, c, e->exchange);
-	if (x)
-		stitch_end(s, c, x->status ? OUTCOME_DONE : OUTCOME_NOT_OBSERVED, e->time_ns);
 }
 
 /* The oldest exchange, whose response was seen but not to its end, now that no more bytes of it can come. */
@@ -416,10 +432,7 @@ void stitch_event(struct stitch *s, const struct event *e)
 	case EVENT_CLOSE:
 		stitch_close(s, e);
 		break;
-	case EVENT_PROCESS:
-		if (e->process.what == EVENT_PROCESS_EXIT)
-			stitch_process_exit(s, e->proc_id, e->time_ns);
-		break;
+	case EVENT_PROCESS: /* stitch_process_exit(): who it was is known to the daemon */
 	case _EVENT_TYPE_MAX:
 		break;
 	}

@@ -42,6 +42,8 @@ static void call(struct conn *c, struct work *w, bool is_tx, const uint8_t *byte
 	w->source.kind = bytes ? SOURCE_BUFFER : SOURCE_NONE;
 	w->source.base = (uintptr_t)bytes;
 	w->source.skip = 0;
+	w->source.first = 0;
+	w->source.first_at = 0;
 	follow(w, c, seq, seq);
 }
 

@@ -74,7 +74,7 @@ static void end_call(struct end *e, bool is_tx, const char *bytes, size_t n)
 	w->pid = 7;
 	w->tid = e->tid;
 	w->proc_id = 3;
-	w->proc_flags = PROC_THREAD_UNITS | PROC_SEEN_HTTP1;
+	w->proc_flags = PROC_THREAD_UNITS;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_tx = is_tx;
@@ -84,6 +84,8 @@ static void end_call(struct end *e, bool is_tx, const char *bytes, size_t n)
 	w->source.kind = bytes ? SOURCE_BUFFER : SOURCE_NONE;
 	w->source.base = (uintptr_t)bytes;
 	w->source.skip = 0;
+	w->source.first = 0;
+	w->source.first_at = 0;
 	follow(w, &e->conn, *seq, 0);
 	*seq += (uint32_t)n;
 }
@@ -529,8 +531,7 @@ static void test_hand_over_ends_thread_units(void **state)
 	server.tid = 12;
 	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	assert_int_equal(shim_counters[COUNT_HANDS_OVER], 1);
-	assert_int_equal(
-		((struct proc *)bpf_map_lookup_elem(&procs, &pid))->flags & PROC_THREAD_UNITS, 0);
+	assert_int_equal(((struct proc *)bpf_map_lookup_elem(&procs, &pid))->hands_over, 1);
 }
 
 /* A response nobody could read was sent: the request may be over, so it is nobody's parent any more. */
@@ -645,6 +646,41 @@ static void test_vectors(void **state)
 	assert_string_equal(texts[0], REQUEST);
 }
 
+/* Chunks in vectors of their own: each window goes on where the last one stopped. */
+static void test_chunks_in_vectors(void **state)
+{
+	static const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+	uint64_t vectors[1024][2];
+	struct end e;
+	size_t n = 0;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
+	vectors[n][0] = (uintptr_t)head;
+	vectors[n++][1] = sizeof(head) - 1;
+	while (n < 1022) {
+		vectors[n][0] = (uintptr_t) "3\r\n";
+		vectors[n++][1] = 3;
+		vectors[n][0] = (uintptr_t) "abc\r\n";
+		vectors[n++][1] = 5;
+	}
+	vectors[n][0] = (uintptr_t) "0\r\n\r\n";
+	vectors[n++][1] = 5;
+	end_call(&e, true, head, 0);
+	e.work.source.kind = SOURCE_KERNEL_IOVEC;
+	e.work.source.base = (uintptr_t)vectors;
+	e.work.source.segments = (__u32)n;
+	e.work.source.first = 0;
+	e.work.source.first_at = 0;
+	for (size_t i = 0; i < n; i++)
+		e.work.bytes += vectors[i][1];
+	e.work.at = 0;
+	follow(&e.work, &e.conn, e.tx_seq, 0);
+	assert_int_equal(e.conn.responded, 1);
+	assert_int_equal(shim_counters[COUNT_OUT_OF_STEP] + shim_counters[COUNT_UNREADABLE], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -672,6 +708,7 @@ int main(void)
 		cmocka_unit_test_setup(test_old_connection_first_byte_alone, setup),
 		cmocka_unit_test_setup(test_old_connection_response_first, setup),
 		cmocka_unit_test_setup(test_vectors, setup),
+		cmocka_unit_test_setup(test_chunks_in_vectors, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

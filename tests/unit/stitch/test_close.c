@@ -297,12 +297,7 @@ static void test_pipelined(void **state)
 
 static void process_exit(struct scene *sc, uint32_t proc_id)
 {
-	stitch_event(sc->stitch, &(struct event){
-					 .type = EVENT_PROCESS,
-					 .time_ns = sc->now_ns,
-					 .proc_id = proc_id,
-					 .process = {.what = EVENT_PROCESS_EXIT},
-				 });
+	stitch_process_exit(sc->stitch, proc_id, sc->now_ns);
 }
 
 static void test_process_exit(void **state)
