@@ -176,7 +176,9 @@ struct request {
 	__u8 parent_span_id
 		[8]; /* of the header that came in, else zero: a forwarded copy is known by it */
 	__u8 flags;
-	__u8 pad[7];
+	/* It counts as open, but can be nobody's parent: its unit works for a request that we know too little of. */
+	__u8 is_blind;
+	__u8 pad[6];
 };
 _Static_assert(sizeof(struct request) == 40, "request");
 
@@ -192,7 +194,7 @@ enum unit_kind { UNIT_THREAD = 1 };
 
 struct unit {
 	struct request_key requests[UNIT_REQUESTS_MAX]; /* connection 0: free */
-	__u32 overflown; /* more were open than there is room for: ambiguous while any of these is */
+	__u32 is_loop; /* it took up a request while it had another one open: it follows no single request, for good */
 	__u32 pad;
 };
 

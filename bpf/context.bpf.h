@@ -92,6 +92,8 @@ SUBPROGRAM int unit_request(struct work *w)
 	unit = bpf_map_lookup_elem(&units, &key);
 	if (!unit)
 		return DECISION_NONE_NO_REQUEST;
+	if (unit->is_loop)
+		return DECISION_NONE_AMBIGUOUS;
 	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
 		r = bpf_map_lookup_elem(&requests, &unit->requests[i]);
 		if (!unit->requests[i].connection || !r)
@@ -100,9 +102,9 @@ SUBPROGRAM int unit_request(struct work *w)
 			w->parent = *r;
 		alive++;
 	}
-	if (alive == 1 && !unit->overflown)
-		return DECISION_UNIT;
-	return alive ? DECISION_NONE_AMBIGUOUS : DECISION_NONE_NO_REQUEST;
+	if (!alive)
+		return DECISION_NONE_NO_REQUEST;
+	return alive == 1 && !w->parent.is_blind ? DECISION_UNIT : DECISION_NONE_AMBIGUOUS;
 }
 
 static __always_inline bool same_bytes8(const __u8 *a, const __u8 *b)
@@ -152,11 +154,14 @@ SUBPROGRAM int decide_client(struct work *w, struct stream *s)
 	return 0;
 }
 
-/* Adds the request to the current thread's; dead ones make room. */
+/*
+ * Adds the request to the current thread's; dead ones make room. A thread that has one open and takes up another, on
+ * whatever connection, is a loop: which of them it works for at any moment cannot be told, now or later.
+ */
 SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
-	__u32 alive = 0, placed = 0, i;
+	__u32 placed = 0, i;
 	struct unit *unit;
 
 	if (!w || !request)
@@ -175,7 +180,7 @@ SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
 	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
 		if (unit->requests[i].connection &&
 		    bpf_map_lookup_elem(&requests, &unit->requests[i])) {
-			alive++;
+			unit->is_loop = 1;
 			continue;
 		}
 		if (placed) {
@@ -185,24 +190,24 @@ SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
 			placed = 1;
 		}
 	}
-	if (!placed)
-		unit->overflown = 1;
-	else if (!alive)
-		unit->overflown = 0;
 	return 0;
 }
 
-/* Opens the request's context. Its record is in the ring. */
-SUBPROGRAM int publish_server(struct work *w, struct conn *c)
+/*
+ * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one that was not
+ * received on a blocking socket, and one that was sent before the one ahead was answered: they tell that the thread
+ * has something else to do, no more.
+ */
+SUBPROGRAM int publish_server(struct work *w, struct conn *c, bool is_blind)
 {
 	struct request_key key = {};
 	struct request request = {};
 	const struct decision *d;
 
-	if (!w || !c || c->rx.is_truncated)
+	if (!w || !c)
 		return 0;
 	/* Only its unit of work could ever find it. */
-	if (!(w->proc_flags & PROC_THREAD_UNITS) || !w->is_blocking)
+	if (!(w->proc_flags & PROC_THREAD_UNITS))
 		return 0;
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
@@ -211,6 +216,8 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 	if (d->reason == DECISION_HEADER)
 		__builtin_memcpy(request.parent_span_id, d->parent_span_id, 8);
 	request.flags = d->flags;
+	request.is_blind =
+		is_blind || c->rx.is_truncated || !w->is_blocking || c->opened - c->closed > 1;
 	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
 		count(COUNT_REQUESTS_FULL);
 		return 0;
@@ -268,11 +275,13 @@ static __always_inline void join_withdraw(struct conn *c)
 SUBPROGRAM int check_hand_over(struct work *w, struct conn *c)
 {
 	struct proc *proc;
+	__u32 receiver;
 
 	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) || c->unit_tid == w->tid ||
 	    c->tx.exchange != c->opened)
 		return 0;
-	proc = bpf_map_lookup_elem(&procs, &w->pid);
+	receiver = c->pid;
+	proc = bpf_map_lookup_elem(&procs, &receiver);
 	if (!proc || proc->hands_over)
 		return 0;
 	proc->hands_over = 1;

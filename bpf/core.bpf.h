@@ -187,7 +187,7 @@ static __always_inline __u64 received_offset(const struct tcp_sock *tp, __u32 co
 	return tp->bytes_received - (tp->rcv_nxt - copied_seq);
 }
 
-/* Whether more response bytes passed than were followed, or than could be reported. */
+/* Whether more response bytes came or went than were followed, or than could be reported. */
 static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 {
 	const struct stream *s = c->role == ROLE_CLIENT ? &c->rx : &c->tx;
@@ -196,7 +196,7 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 
 	if (!tp)
 		return true;
-	passed = c->role == ROLE_CLIENT ? received_offset(tp, tp->copied_seq) : sent_offset(tp);
+	passed = c->role == ROLE_CLIENT ? tp->bytes_received : sent_offset(tp);
 	/* Handshake and FIN, one each. */
 	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 || c->unreported != 0;
 }
@@ -273,7 +273,8 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 	if (!c)
 		return;
 	if (ret == 0) {
-		on_read_end(c);
+		if (sk->sk_shutdown & RCV_SHUTDOWN)
+			on_read_end(c);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -293,6 +294,11 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 	else
 		source_of_registers(&w->source, c);
 	follow(w, c, copied - ret, received_offset(tp, copied) - ret);
+	/* The connection had ended before this was read: no event will come for what was opened just now. */
+	if (sk->__sk_common.skc_state == TCP_CLOSE && c->opened != c->closed) {
+		emit_close(c, CLOSE_DONE, sk->sk_err, has_unseen(sk, c));
+		abandon(c);
+	}
 }
 
 /* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is forgotten. */
@@ -325,6 +331,7 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	if (tp && c->role == ROLE_SERVER)
 		finish_sent(c, tp->write_seq);
 	emit_close(c, what, what == CLOSE_DONE ? sk->sk_err : 0, has_unseen(sk, c));
-	if (what == CLOSE_DONE || (what == CLOSE_LOCAL_FIN && c->tx.phase == PHASE_TO_CLOSE))
+	/* A server that has said its last word answers nothing any more. */
+	if (what == CLOSE_DONE || (what == CLOSE_LOCAL_FIN && c->role == ROLE_SERVER))
 		abandon(c);
 }

@@ -14,7 +14,7 @@
 static __always_inline bool stream_seek(struct work *w, struct conn *c, struct stream *s, __u32 seq,
 					__u64 offset)
 {
-	__s32 gap;
+	__s64 gap;
 
 	if (!s->is_known) {
 		s->is_known = 1;
@@ -28,6 +28,13 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 		return true;
 	}
 	gap = (__s32)(seq - s->seq);
+	/*
+	 * More than sequence numbers can tell: by the offsets, whose low bits are not to be trusted, for they are read
+	 * while the network moves them.
+	 */
+	if ((__s64)(offset - s->offset) > 0x7fffffff)
+		gap = (__s64)(offset - s->offset) +
+		      (__s32)((__u32)gap - (__u32)(offset - s->offset));
 	if (gap < 0) {
 		__u64 known = (__u64)-gap;
 

@@ -268,12 +268,23 @@ SUBPROGRAM int http_transfer_encoding(struct head_facts *f, const struct scan *s
 
 	if (!f || !scan)
 		return 0;
-	f->has_coding = 1;
-	for (i = 0; i < 8 && end > at && http_is_blank(BYTE(scan, end - 1)); i++)
+	for (i = 0; i < 16 && at < end && http_is_blank(BYTE(scan, at)); i++)
+		at++;
+	for (i = 0; i < 16 && at < end && http_is_blank(BYTE(scan, end - 1)); i++)
 		end--;
+	if (end == at || http_is_blank(BYTE(scan, end - 1))) {
+		f->is_bad = 1;
+		return 0;
+	}
+	/* "identity" is no coding, and no longer allowed (RFC 9112, section 7). */
+	if (end == at + 8 && (WORD(scan, at) | LOWER) == 0x797469746e656469ULL)
+		return 0;
+	f->has_coding = 1;
 	/* "chunked", 7 bytes: compared as two overlapping words of 4. */
-	f->is_chunked = end >= at + 7 && (HALF(scan, end - 7) | LOWER32) == 0x6e756863U &&
-			(HALF(scan, end - 4) | LOWER32) == 0x64656b6eU;
+	f->is_chunked =
+		end >= at + 7 && (HALF(scan, end - 7) | LOWER32) == 0x6e756863U &&
+		(HALF(scan, end - 4) | LOWER32) == 0x64656b6eU &&
+		(end == at + 7 || BYTE(scan, end - 8) == ',' || http_is_blank(BYTE(scan, end - 8)));
 	return 0;
 }
 
@@ -372,6 +383,8 @@ HTTP_INLINE void http_header_line(struct head_facts *f, const struct scan *scan,
 	}
 }
 
+#define CHUNK_DIGITS_MAX 32 /* leading zeros are allowed */
+
 /* A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk and its CRLF. */
 SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 pos, __u32 length)
 {
@@ -380,7 +393,7 @@ SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 
 
 	if (!s || !scan)
 		return LINE_BAD;
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < CHUNK_DIGITS_MAX; i++) {
 		int lower = BYTE(scan, pos + i), digit;
 
 		if (i >= length)
@@ -397,7 +410,7 @@ SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 
 			return LINE_BAD;
 		size = size << 4 | digit;
 	}
-	if (!i)
+	if (!i || (i == CHUNK_DIGITS_MAX && i < length))
 		return LINE_BAD;
 	if (!size) {
 		s->phase = PHASE_TRAILER;
@@ -406,6 +419,15 @@ SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 
 	s->body_left = size + 2;
 	s->phase = PHASE_BODY;
 	return LINE_BODY;
+}
+
+HTTP_INLINE bool is_framing(const struct scan *scan, __u32 pos, __u32 length)
+{
+	__u64 name = WORD(scan, pos) | LOWER;
+
+	return length >= 18 && (name == 0x726566736e617274ULL ||
+				(name == 0x2d746e65746e6f63ULL &&
+				 (WORD(scan, pos + 7) | LOWER) == 0x3a6874676e656c2dULL));
 }
 
 /*
@@ -434,6 +456,10 @@ SUBPROGRAM int http_line(struct stream *s, const struct scan *scan, __u32 pos, _
 		if (!length)
 			return LINE_HEAD_END;
 		http_header_line(&s->facts, scan, pos, length);
+		/* Framing that is told in a line too long to be seen whole. */
+		if (is_long && (s->facts.has_coding || s->facts.has_length) &&
+		    is_framing(scan, pos, length))
+			s->facts.is_bad = 1;
 		return LINE_MORE;
 	case PHASE_CHUNK_SIZE:
 		return is_long ? LINE_BAD : http_chunk_line(s, scan, pos, length);

@@ -70,6 +70,7 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	__u16 skc_family;
+	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -79,6 +80,12 @@ struct sock {
 	__u16 sk_protocol;
 	__u8 sk_shutdown;
 	int sk_err;
+	int sk_wmem_queued;
+	int sk_sndbuf;
+};
+
+struct sk_buff {
+	unsigned int len;
 };
 
 struct tcp_sock {
@@ -121,6 +128,7 @@ struct thread_info {
 };
 
 struct task_struct {
+	void *io_uring;
 	struct thread_info thread_info;
 	int pid;
 	int tgid;

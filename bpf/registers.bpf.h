@@ -87,6 +87,9 @@ static __always_inline void source_of_registers(struct source *source, struct co
 
 	source->kind = SOURCE_NONE;
 	source->skip = 0;
+	/* Its receives run in the middle of other system calls, also of other receives. */
+	if (bpf_get_current_task_btf()->io_uring)
+		return;
 	if (!current_call(&call))
 		return;
 	switch (call.number) {

@@ -305,10 +305,13 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 	asm volatile("" : "+r"(total));
 	if (!emit(w->scan.bytes, total & SCAN_MASK, lost_counter)) {
 		s->is_lost = 1;
-		if (is_request)
-			c->lost |= exchange_bit(s->exchange);
-		else
+		if (!is_request) {
 			c->unreported = s->exchange;
+			return;
+		}
+		c->lost |= exchange_bit(s->exchange);
+		if (c->role == ROLE_SERVER)
+			publish_server(w, c, true);
 		return;
 	}
 	/* A later exchange proves to the reader that this one is over. */
@@ -319,7 +322,7 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 	if (!(flags & HEAD_DECISION))
 		return;
 	if (c->role == ROLE_SERVER)
-		publish_server(w, c);
+		publish_server(w, c, false);
 	else
 		publish_client(w, c);
 }
@@ -341,6 +344,61 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 		decide_server(w, s);
 	else
 		decide_client(w, s);
+}
+
+static __always_inline void note_protocol(struct work *w)
+{
+	struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+	__u8 first = BYTE(&w->scan, w->pos);
+
+	if (!proc)
+		return;
+	if (first == 0x16 && BYTE(&w->scan, w->pos + 1) == 0x03)
+		proc->seen |= PROC_SEEN_TLS;
+	else if (HALF(&w->scan, w->pos) == 0x20495250U) /* "PRI " */
+		proc->seen |= PROC_SEEN_HTTP2;
+	else
+		proc->seen |= PROC_SEEN_OTHER;
+}
+
+/*
+ * Bytes that are no HTTP/1. On a connection that never spoke it, that is all we want to know; where we had been out
+ * of step, it was no message that began there.
+ */
+static __always_inline void no_http(struct work *w, struct conn *c, struct stream *s)
+{
+	bool is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
+
+	if (s->is_tentative && s->in_head) {
+		if (is_request && c->opened == s->exchange)
+			c->opened--;
+		if (!c->opened)
+			c->role = ROLE_UNKNOWN;
+		lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+		s->is_old = 1;
+		return;
+	}
+	if (!c->opened || (c->opened == 1 && s->in_head && s->exchange == 1)) {
+		note_protocol(w);
+		give_up(c, COUNT_NOT_HTTP);
+		return;
+	}
+	/* What had begun was no request after all: its number is for the next one. */
+	if (s->in_head && is_request && c->opened == s->exchange)
+		c->opened--;
+	lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
+}
+
+/*
+ * A request where we were out of step: one that begins where a call begins and lasts to its end, or further. In the
+ * middle of an upload more would follow, of the upload.
+ */
+static __always_inline bool is_whole_call(const struct work *w, const struct stream *s,
+					  __u32 length, bool complete)
+{
+	__u64 rest = w->bytes - w->at - length;
+
+	return complete ? rest == 0 : s->phase != PHASE_BODY || rest <= s->body_left;
 }
 
 /*
@@ -396,6 +454,10 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 		if (is_request && s->facts.method == METHOD_CONNECT)
 			c->methods_connect |= exchange_bit(s->exchange);
 		http_begin_body(s, request_method(c, s->exchange), &complete, &tunnel);
+		if (s->is_tentative && is_request && !is_whole_call(w, s, length, complete)) {
+			no_http(w, c, s);
+			return 0;
+		}
 	}
 	if (is_request && (ended || (flags & HEAD_TRUNCATED)) && !was_truncated) {
 		decide(w, c, s);
@@ -422,49 +484,6 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 		message_done(w, c);
 	}
 	return 0;
-}
-
-static __always_inline void note_protocol(struct work *w)
-{
-	struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
-	__u8 first = BYTE(&w->scan, w->pos);
-
-	if (!proc)
-		return;
-	if (first == 0x16 && BYTE(&w->scan, w->pos + 1) == 0x03)
-		proc->seen |= PROC_SEEN_TLS;
-	else if (HALF(&w->scan, w->pos) == 0x20495250U) /* "PRI " */
-		proc->seen |= PROC_SEEN_HTTP2;
-	else
-		proc->seen |= PROC_SEEN_OTHER;
-}
-
-/*
- * Bytes that are no HTTP/1. On a connection that never spoke it, that is all we want to know; where we had been out
- * of step, it was no message that began there.
- */
-static __always_inline void no_http(struct work *w, struct conn *c, struct stream *s)
-{
-	bool is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
-
-	if (s->is_tentative && s->in_head) {
-		if (is_request && c->opened == s->exchange)
-			c->opened--;
-		if (!c->opened)
-			c->role = ROLE_UNKNOWN;
-		lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
-		s->is_old = 1;
-		return;
-	}
-	if (!c->opened || (c->opened == 1 && s->in_head && s->exchange == 1)) {
-		note_protocol(w);
-		give_up(c, COUNT_NOT_HTTP);
-		return;
-	}
-	/* What had begun was no request after all: its number is for the next one. */
-	if (s->in_head && is_request && c->opened == s->exchange)
-		c->opened--;
-	lose_step(c, s, w->is_tx, COUNT_OUT_OF_STEP);
 }
 
 /* Brings the next window into the buffer. False: its bytes cannot be read. */

@@ -9,8 +9,14 @@
 char LICENSE[] SEC("license") = LICENSE_TEXT;
 
 SEC("tp_btf/tcp_sendmsg_locked")
-int BPF_PROG(tp_send_start, struct sock *sk, struct msghdr *msg)
+int BPF_PROG(tp_send_start, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int size_goal)
 {
+	/*
+	 * No room: nothing leaves now, and the application may never send this. The tracepoint fires again behind the
+	 * wait for room.
+	 */
+	if ((!skb || size_goal - (int)skb->len <= 0) && sk->sk_wmem_queued >= sk->sk_sndbuf)
+		return 0;
 	on_send_start(sk, msg);
 	return 0;
 }

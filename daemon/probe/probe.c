@@ -235,8 +235,14 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 void probe_request_revoke(struct probe *p, uint64_t connection, uint32_t exchange)
 {
 	struct request_key key = {.connection = connection, .exchange = exchange};
+	struct bpf_map *requests = p->skeleton->maps.requests;
+	struct request request;
 
-	bpf_map__delete_elem(p->skeleton->maps.requests, &key, sizeof(key), 0);
+	/* It stays open, for its thread is busy with it; only nobody's parent. */
+	if (bpf_map__lookup_elem(requests, &key, sizeof(key), &request, sizeof(request), 0) < 0)
+		return;
+	request.is_blind = 1;
+	bpf_map__update_elem(requests, &key, sizeof(key), &request, sizeof(request), BPF_EXIST);
 }
 
 #define COUNTER_NAME(id, name, help) name,
