@@ -20,7 +20,7 @@
 #define LINE_CARRY 96
 /* Requests of one connection that may be unanswered; more, and the connection is given up. */
 #define PIPELINE_MAX 64
-/* Open requests a unit of work keeps apart; more, and it is ambiguous until none of these is open. */
+/* Requests a unit of work remembers, open or not; with a second one open it is a loop (struct unit). */
 #define UNIT_REQUESTS_MAX 4
 
 enum record_type {
@@ -107,10 +107,10 @@ struct record_end {
 };
 
 enum close_what {
-	CLOSE_PEER_FIN = 1,
-	CLOSE_LOCAL_FIN = 2,
-	CLOSE_READ_END = 3,
-	CLOSE_DONE = 4,
+	CLOSE_PEER_FIN = 1,  /* the peer sends no more; what it sent may not be read yet */
+	CLOSE_LOCAL_FIN = 2, /* this end sends no more: a server's open exchanges are over */
+	CLOSE_READ_END = 3,  /* a client has read the end of a response that lasts to the close */
+	CLOSE_DONE = 4,      /* TCP_CLOSE: all open exchanges are over */
 };
 
 struct record_close {

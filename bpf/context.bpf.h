@@ -193,6 +193,21 @@ SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
 	return 0;
 }
 
+/* The current thread works for a request that has no entry: whatever it has else is not what it works for. */
+SUBPROGRAM int unit_lose(struct work *w)
+{
+	struct unit_key key = {.kind = UNIT_THREAD};
+	struct unit lost = {.is_loop = 1};
+
+	if (!w)
+		return 0;
+	key.pid = w->pid;
+	key.id = w->tid;
+	if (bpf_map_update_elem(&units, &key, &lost, BPF_ANY))
+		count(COUNT_UNITS_FULL);
+	return 0;
+}
+
 /*
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one that was not
  * received on a blocking socket, and one that was sent before the one ahead was answered: they tell that the thread
@@ -220,6 +235,7 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c, bool is_blind)
 		is_blind || c->rx.is_truncated || !w->is_blocking || c->opened - c->closed > 1;
 	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
 		count(COUNT_REQUESTS_FULL);
+		unit_lose(w);
 		return 0;
 	}
 	c->published |= exchange_bit(key.exchange);

@@ -140,6 +140,9 @@ SUBPROGRAM int http_start_is_plausible(const struct scan *scan, __u32 pos, __u32
 
 	if (!scan)
 		return false;
+	/* "PRI ": HTTP/2 begins so that it looks like this. */
+	if (length >= 4 && HALF(scan, pos) == 0x20495250U)
+		return false;
 	if (length >= 8 && (WORD(scan, pos) & 0x00ffffffffffffffULL) == 0x2e312f50545448ULL)
 		return true; /* "HTTP/1." */
 	for (i = 0; i < 24; i++) {

@@ -19,6 +19,11 @@ const volatile __u32 head_bytes_max = 16384;
  */
 volatile __u32 reader_sleeps;
 
+/*
+ * Whether a selected process has a pid of this slot (abi.h): tested before 'procs' is looked up, and the end of the
+ * matter for nearly all other processes. Written by probe/ alone, behind the entry in 'procs'; read by every program
+ * that is told of bytes. A byte too many costs a look-up, no more.
+ */
 __u8 selected[SELECTED_SLOTS];
 
 /* Changes whenever 'procs' does, so that a connection may remember what it found there. Starts at 1. */
@@ -34,8 +39,9 @@ struct {
 } ring SEC(".maps");
 
 /*
- * procs: the selected processes, thread group id → struct proc. Written by user space; 'flags' also by the kernel
- * side (what was seen). Freed by user space, and by the exit and exec of the process.
+ * procs: the selected processes, thread group id → struct proc. Written by user space, but for 'seen' and
+ * 'hands_over', which the kernel side finds out. Read by the taps, and by user space for what was seen. Freed by user
+ * space, and by the exit and exec of the process. Full: the process is not traced, and says so.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -45,10 +51,12 @@ struct {
 } procs SEC(".maps");
 
 /*
- * requests: open server requests → their ids. An entry is there exactly as long as its response is not complete:
- * written when the head's record is in the ring, deleted when the response has left or the connection ends.
- * Full: the newest is not opened (its calls have no parent), counted. Allocated in advance: entries come and
- * go with every request.
+ * requests: open server requests of processes whose threads are units → their ids. Written when the head's record is in
+ * the ring or was lost; the latter, and others of which too little is known, are blind: they count as open and are
+ * nobody's parent. User space makes an entry blind, and no more. Deleted when the response has left, when the server's
+ * end has sent its FIN, with the connection, and when nobody can tell any more whether it was answered. Full: the
+ * newest is not opened (its calls have no parent), counted. Allocated in advance: entries come and go with every
+ * request.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

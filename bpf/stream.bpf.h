@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The core that all taps share: follows one direction of a connection through the bytes of a call, records heads,
- * takes the decisions, and keeps count of exchanges. The taps (tap_*.bpf.c) only say which socket, which bytes and
- * when; see on_send_start(), on_send(), on_recv() in core.bpf.h.
+ * One direction of a connection, walked through the bytes of a call: begins and ends messages, records heads, has the
+ * decisions taken, and keeps count of exchanges. Called by follow() (follow.bpf.h), which has found where the bytes
+ * belong in the stream; what a tap calls is in core.bpf.h.
  *
  * The bytes of a call are looked at in windows. A window begins at WINDOW_AT of the work buffer, with the carried
  * part of an unfinished line directly in front; when it has been scanned, the record's header takes that place, so

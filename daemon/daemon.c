@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
@@ -22,6 +23,8 @@
 #define TICK_NS        (200 * NSEC_PER_MSEC)
 #define HINT_NS        (10 * NSEC_PER_SEC)
 #define READER_NICE    -10
+#define PRINT_BYTES    (1 << 20)
+#define PRINT_MS       500
 #define FLUSH_MS       4000 /* at the end; SIGTERM is answered within 5 s */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
@@ -61,6 +64,12 @@ static struct resource *find_resource(void *userdata, uint32_t proc_id, uint32_t
 	return discover_resource(d->discover, proc_id);
 }
 
+static void print_span(struct daemon *d, const struct span *span)
+{
+	json_write_span(output_begin(d->output), span);
+	output_end(d->output);
+}
+
 static void handle_span(void *userdata, struct span *span)
 {
 	struct daemon *d = userdata;
@@ -68,7 +77,7 @@ static void handle_span(void *userdata, struct span *span)
 	d->spans++;
 	span->resource->spans++;
 	if (d->options->print == DAEMON_PRINT_JSON)
-		json_write_span(stdout, span);
+		print_span(d, span);
 	if (d->store && d->exporter)
 		store_add(d->store, span_ref(span), now_ns(CLOCK_MONOTONIC));
 	else if (d->store)
@@ -112,8 +121,8 @@ static int drain(struct daemon *d)
 		errno = -n;
 		log_ratelimited(LOG_LEVEL_WARNING, "Cannot read the ring, ignoring: %m");
 	}
-	if (n > 0 && d->options->print == DAEMON_PRINT_JSON)
-		fflush(stdout);
+	if (d->output && !d->output_error)
+		d->output_error = output_flush(d->output, 0);
 	return n;
 }
 
@@ -153,10 +162,12 @@ static void print_trace(const struct store_trace *trace, void *userdata)
 		.width = tree_terminal_width(STDOUT_FILENO),
 		.colour = isatty(STDOUT_FILENO),
 	};
+	struct daemon *d = userdata;
+	FILE *out = output_begin(d->output);
 
-	(void)userdata;
-	tree_draw(stdout, trace->spans, trace->n_spans, &options);
-	fputc('\n', stdout);
+	tree_draw(out, trace->spans, trace->n_spans, &options);
+	fputc('\n', out);
+	output_end(d->output);
 }
 
 static void no_print(const struct store_trace *trace, void *userdata)
@@ -216,10 +227,10 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 		store_tick(d->store, now,
 			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
 	print_hints(d, now);
-	if (d->options->print != DAEMON_PRINT_NONE)
-		fflush(stdout);
-	if (ferror(stdout)) {
-		log_error("Cannot write to standard output, ending");
+	if (d->output && !d->output_error)
+		d->output_error = output_flush(d->output, 0);
+	if (d->output_error) {
+		log_error_errno(d->output_error, "Cannot write to standard output, ending: %m");
 		return sd_event_exit(d->event, EXIT_FAILURE);
 	}
 	return timer_in(source, TICK_NS);
@@ -319,6 +330,11 @@ static int start_export(struct daemon *d)
 		}
 		if (r < 0)
 			return log_error_errno(r, "Cannot start the exporter: %m");
+	}
+	if (d->options->print != DAEMON_PRINT_NONE) {
+		r = output_new(STDOUT_FILENO, PRINT_BYTES, &d->output);
+		if (r < 0)
+			return log_error_errno(r, "Cannot set up printing: %m");
 	}
 	if (c->endpoint && d->options->print != DAEMON_PRINT_TREE)
 		return 0;
@@ -452,7 +468,8 @@ static void daemon_stop(struct daemon *d)
 	if (d->store)
 		store_tick(d->store, UINT64_MAX,
 			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
-	fflush(stdout);
+	if (d->output && !d->output_error)
+		output_flush(d->output, PRINT_MS);
 	if (d->exporter && exporter_stop(d->exporter, FLUSH_MS) == EXPORTER_UNSENT)
 		log_warning("Cannot send %" PRIu64 " spans within %d ms, dropping them",
 			    metrics_get(METRIC_SPANS_SHUTDOWN), FLUSH_MS);
@@ -467,9 +484,26 @@ static void daemon_done(struct daemon *d)
 	stitch_free(d->stitch);
 	exporter_free(d->exporter);
 	store_free(d->store);
+	output_free(d->output);
 	sd_event_source_unref(d->poll_timer);
 	sd_event_unref(d->event);
 	lock_free(d->lock);
+}
+
+/* Root in name is not root in rights: without this one the processes of other users cannot be looked into. */
+static void warn_capabilities(void)
+{
+	unsigned long long effective = ~0ULL;
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %llx", &effective) == 1)
+			break;
+	if (file)
+		fclose(file);
+	if (!(effective >> CAP_SYS_PTRACE & 1))
+		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
 }
 
 int daemon_run(const struct daemon_options *options)
@@ -485,6 +519,7 @@ int daemon_run(const struct daemon_options *options)
 		log_error("Must run as root: BPF programs and other users' /proc entries need it");
 		return EXIT_FAILURE;
 	}
+	warn_capabilities();
 	r = daemon_start(&d);
 	if (r >= 0) {
 		if (options->print != DAEMON_PRINT_NONE)
@@ -501,6 +536,7 @@ int daemon_run(const struct daemon_options *options)
 		status = r;
 		sd_notify(0, "STOPPING=1");
 		daemon_stop(&d);
+		log_info("Stopped, %" PRIu64 " spans made", d.spans);
 	}
 	daemon_done(&d);
 	return r < 0 || status ? EXIT_FAILURE : EXIT_SUCCESS;

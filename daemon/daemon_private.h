@@ -13,6 +13,7 @@
 #include "event/reader.h"
 #include "export/exporter.h"
 #include "export/store.h"
+#include "output.h"
 #include "probe/probe.h"
 #include "service/control.h"
 #include "service/lock.h"
@@ -32,6 +33,8 @@ struct daemon {
 	struct exporter *exporter; /* NULL: no endpoint */
 	struct store *store;       /* NULL: not needed */
 	struct control *control;
+	struct output *output; /* NULL: nothing is printed */
+	int output_error;      /* what ended printing, a negative errno; 0: nothing has */
 
 	sd_event_source
 		*poll_timer; /* on while records come: the kernel side does not wake us then */

@@ -1,5 +1,5 @@
 /*
- * The configuration: one table of keys (config.c) drives the parser, the defaults, --check-config and the
+ * The configuration: one table of keys (keys.c) drives the parser, the defaults, --check-config and the
  * commented config/tsunagi.yaml. Loaded once by main.c; constant afterwards.
  */
 #pragma once

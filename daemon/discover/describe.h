@@ -1,6 +1,6 @@
 /*
  * The resource of a selected process: who its spans come from, by OpenTelemetry's resource
- * conventions. Used by look.c (a process that was looked at) and discover.c (a fork of a selected
+ * conventions. Used by look.c (a process that was looked at) and events.c (a fork of a selected
  * one).
  */
 #pragma once

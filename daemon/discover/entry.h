@@ -1,7 +1,7 @@
 /*
  * The table of processes: entries found by pid while they live and by proc_id while they were
- * selected, and queues of them by what is due next. Used by discover.c alone; knows nothing of
- * /proc.
+ * selected, and queues of them by what is due next. Used by discover.c, life.c, events.c and scan.c
+ * (life.h); knows nothing of /proc.
  */
 #pragma once
 

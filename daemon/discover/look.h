@@ -1,6 +1,7 @@
 /*
  * One look at a process: everything that is read from /proc to know what it is and whether it is
- * traced. Used by discover.c, which decides when to look and what follows from it.
+ * traced. Used by life.c, which says what follows from it; when to look is decided in discover.c,
+ * events.c and scan.c.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * Who listens on which port: /proc/PID/net/tcp{,6} of each network namespace met, against the
  * descriptors of a process. For processes that are older than the daemon or that inherited their
- * sockets; all others are told of by the kernel side. A table lives for one scan. Used by
- * discover.c and look.c.
+ * sockets; all others are told of by the kernel side. A table lives for one scan (scan.c)
+ * or one look (life.c); look.c asks it.
  */
 #pragma once
 

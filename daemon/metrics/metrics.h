@@ -1,6 +1,6 @@
 /*
  * Counters: every loss, truncation, eviction, refusal and absence has one, by a name a person can look up
- * (docs/operating.md explains each). Counters only grow; gauges are set. Any thread may add.
+ * (docs/operating.md explains each). Counters only grow. Any thread may add.
  *
  * The rows are METRICS(X): X(identifier, "name", "help"). Kernel-side counters have a table of their own in
  * bpf/abi.h and are read by probe/; the status command shows both.
@@ -75,7 +75,9 @@
 	X(METRIC_PARENT_MISMATCH, "parent_mismatch",                                               \
 	  "parents dropped: the traceparent header says something else than the decision")         \
 	X(METRIC_CONTROL_REFUSED, "control_refused",                                               \
-	  "clients of the control socket turned away: not root, too many, or too slow")
+	  "clients of the control socket turned away: not root, too many, or too slow")            \
+	X(METRIC_PRINT_FULL, "print_full",                                                         \
+	  "spans or traces not printed: nobody read standard output")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

@@ -27,9 +27,9 @@ enum parent_reason {
 	PARENT_JOINED,    /* server: the client end on this host, by TCP sequence numbers */
 	PARENT_UNIT,      /* client: the open request of its unit of work */
 	PARENT_NONE_REMOTE, /* server: no header, and the client end is not traced on this host: a root */
-	PARENT_NONE_NO_UNIT, /* client: who sends is no unit we can follow (Go, event loop, non-blocking) */
+	PARENT_NONE_NO_UNIT, /* client: the sender's threads are no units: Go, or it hands requests over */
 	PARENT_NONE_NO_REQUEST, /* client: its unit has no open request */
-	PARENT_NONE_AMBIGUOUS,  /* client: its unit has more than one open request */
+	PARENT_NONE_AMBIGUOUS,  /* client: what its unit works for cannot be told */
 	PARENT_NONE_TRUNCATED,  /* the head is longer than http.head_bytes_max: context unknown */
 	PARENT_NONE_LATE,       /* client: decided after the bytes had left */
 	_PARENT_REASON_MAX,

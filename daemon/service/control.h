@@ -1,6 +1,7 @@
 /*
  * The control socket: how tsunagictl asks the daemon. A client sends one line, "command argument\n", and gets one
- * JSON document; then the connection is closed. daemon.c owns the server and answers the commands.
+ * JSON document; then the connection is closed. daemon.c owns the server, report.c answers the
+ * commands.
  *
  * Everything is bounded: CONTROL_CLIENTS_MAX at a time, CONTROL_REQUEST_BYTES_MAX a request, CONTROL_TIMEOUT_S a
  * client; who is turned away is counted. Nothing blocks: a slow reader of a long answer costs its memory, for that

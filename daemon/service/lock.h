@@ -1,5 +1,5 @@
 /*
- * One daemon a runtime directory: whoever holds the lock owns everything in the directory. main.c takes it before
+ * One daemon a runtime directory: whoever holds the lock owns everything in the directory. daemon.c takes it before
  * anything is loaded into the kernel, and releases it last.
  */
 #pragma once

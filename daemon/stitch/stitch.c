@@ -368,18 +368,13 @@ static void stitch_end_closed(struct stitch *s, struct conn *c, const struct eve
 		return;
 	}
 
-	/* Whoever went first gave up on the exchange, and then it was over. */
+	/* Whoever went first gave up on the exchange, and then it was over; without any FIN it was a reset. */
 	end_ns = e->time_ns;
 	if (c->role == EVENT_ROLE_SERVER && c->peer_fin_ns)
 		end_ns = c->peer_fin_ns;
 	else if (c->local_fin_ns)
 		end_ns = c->local_fin_ns;
-	else if (!c->peer_fin_ns)
-		end_ns = 0;
-	if (!end_ns)
-		stitch_end(s, c, OUTCOME_NOT_OBSERVED, x->last_ns);
-	else
-		stitch_end(s, c, OUTCOME_RESET, MAX(end_ns, x->last_ns));
+	stitch_end(s, c, OUTCOME_RESET, MAX(end_ns, x->last_ns));
 }
 
 /*

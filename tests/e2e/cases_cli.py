@@ -140,6 +140,7 @@ def case_stale_socket(run):
     second = run.daemon(name="second")
     second.control("status")
     second.finish()
+    expect("Removed the control socket of a daemon that had died" in second.stderr, second.stderr)
     runtime = run.directory / "run"
     expect(not runtime.exists() or not list(runtime.iterdir()), f"left behind: {list(runtime.iterdir())}")
     return "ok"
@@ -155,6 +156,7 @@ def case_ctrl_c(run):
     expect(status == 0, f"exit status {status}")
     expect(len(daemon.spans()) == 1, f"{len(daemon.spans())} spans")
     expect("rror" not in daemon.stderr, daemon.stderr)
+    expect("Stopped, 1 spans made" in daemon.stderr, f"no line at the end: {daemon.stderr}")
     return "ok"
 
 

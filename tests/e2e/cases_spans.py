@@ -1,5 +1,6 @@
 """What one span says: its attributes and resource, its names, secrets left out, and how soon it is there."""
 
+import contextlib
 import os
 import re
 import socket
@@ -270,6 +271,39 @@ def case_restart(run):
     instances = len({span["pid"] for span in spans})
     expect(instances == len(expected), f"{instances} processes in the spans")
     return expect_true(spans, expected)
+
+
+def case_unfinished(run):
+    """A server that is killed, exits, or resets in mid-request: its span says which, and has no status."""
+    script = run.apps / "unfinished.py"
+    script.write_text(
+        "import os, signal, socket, struct, sys\n"
+        "listener = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=64)\n"
+        "print('ready', flush=True)\n"
+        "while True:\n"
+        "    connection, _ = listener.accept()\n"
+        "    if b'/reset' in connection.recv(8192):\n"
+        "        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n"
+        "        connection.close()\n"
+        "        continue\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n")
+    daemon = run.daemon()
+    ends = {}
+    for path, error in (("/unfinished/reset-1", "connection_reset"), ("/unfinished/kill-1", "process_exit")):
+        service = run.app(path[12:17], [apps.PYTHON, "-B", script, "{port}"], log=False)
+        time.sleep(0.3)
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            with contextlib.suppress(OSError):
+                connection.recv(100)
+        ends[path] = error
+    time.sleep(1.2)
+    seen = {span["attributes"].get("url.path"): span["attributes"] for span in daemon.finish()}
+    for path, error in ends.items():
+        expect(path in seen, f"no span of {path}")
+        expect(seen[path].get("error.type") == error, f"{path}: {seen[path]}")
+        expect("http.response.status_code" not in seen[path], f"{path}: {seen[path]}")
+    return "killed: process_exit; reset: connection_reset"
 
 
 def case_prefork(run):

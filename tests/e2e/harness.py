@@ -84,6 +84,8 @@ class Process:
         self.stderr_path = run.directory / f"{name}.err"
         with open(self.stdout_path, "wb") as out, open(self.stderr_path, "wb") as err:
             options.setdefault("stdin", subprocess.DEVNULL)
+            # a group of its own: what it forks ends with it
+            options.setdefault("start_new_session", True)
             self.popen = subprocess.Popen([str(a) for a in argv], stdout=out, stderr=err, **options)
         self.pid = self.popen.pid
 
@@ -248,6 +250,9 @@ class Run:
     def __exit__(self, *_):
         for process in reversed(self.processes):
             process.end_quickly()
+        for process in self.processes:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -177,14 +177,10 @@ static const struct close_case cases[] = {
 	 200,
 	 METRIC_EXCHANGES_RESET},
 
+	/* Gone without a FIN: a reset of our own. */
+	{SERVER, NULL, {{200, DONE, 0, false}}, 0, "connection_reset", 200, METRIC_EXCHANGES_RESET},
+
 	/* No response that we saw: nothing is invented, least of all how long it took. */
-	{SERVER,
-	 NULL,
-	 {{200, DONE, 0, false}},
-	 0,
-	 "not_observed",
-	 0,
-	 METRIC_EXCHANGES_NOT_OBSERVED},
 	{CLIENT,
 	 NULL,
 	 {{200, LOCAL, 0, false}, {1, DONE, 0, true}},
