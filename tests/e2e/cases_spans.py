@@ -306,6 +306,40 @@ def case_unfinished(run):
     return "killed: process_exit; reset: connection_reset"
 
 
+def case_socket_passed_on(run):
+    """A response read by a process that was handed the socket (SCM_RIGHTS): the true status, or none."""
+    script = run.apps / "passing.py"
+    script.write_text(
+        "import os, socket, sys, time\n"
+        "mine, other = socket.socketpair()\n"
+        "if os.fork() == 0:\n"
+        "    mine.close()\n"
+        "    _, fds, _, _ = socket.recv_fds(other, 1, 1)\n"
+        "    connection = socket.socket(fileno=fds[0])\n"
+        "    while connection.recv(65536):\n"
+        "        pass\n"
+        "    os._exit(0)\n"
+        "time.sleep(0.5)\n"  # to be looked at before
+        "connection = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "connection.sendall(b'GET /passed/p-1 HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n')\n"
+        "socket.send_fds(mine, [b'x'], [connection.fileno()])\n"
+        "connection.close()\n"
+        "os.wait()\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n")
+    back = run.app("back", apps.python("threaded.py", "{port}", "{log}"), log=False)
+    daemon = run.daemon()
+    run.start("passing", [apps.PYTHON, "-B", script, back.port], ready=None, stdin=subprocess.PIPE).wait_for("ready")
+    time.sleep(1.2)
+    spans = {span["kind"]: span["attributes"] for span in daemon.finish()}
+    expect(sorted(spans) == ["client", "server"], f"{sorted(spans)}")
+    true = spans["server"]["http.response.status_code"]
+    told = spans["client"].get("http.response.status_code")
+    expect(told in (true, None), f"status {told}, was {true}")
+    expect(told or spans["client"].get("error.type") == "not_observed", f"{spans['client']}")
+    return f"status {told}, was {true}"
+
+
 def case_prefork(run):
     """Workers forked before the first request: the worker that served has the span."""
     script = run.apps / "prefork.py"
