@@ -152,36 +152,38 @@ SUBPROGRAM int decide_client(struct work *w, struct stream *s)
 	return 0;
 }
 
-/* Adds the request to the current thread's; dead ones make room. */
-SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
+static const struct unit unit_without_requests;
+
+/* Adds the newest request to the current thread's; dead ones make room. */
+SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
 	__u32 alive = 0, placed = 0, i;
 	struct unit *unit;
 
-	if (!w || !request)
+	if (!w || !c)
 		return 0;
 	key.pid = w->pid;
 	key.id = w->tid;
 	unit = bpf_map_lookup_elem(&units, &key);
 	if (!unit) {
-		struct unit fresh = {};
-
-		fresh.requests[0] = *request;
-		if (bpf_map_update_elem(&units, &key, &fresh, BPF_ANY))
-			count(COUNT_UNITS_FULL);
+		bpf_map_update_elem(&units, &key, &unit_without_requests, BPF_ANY);
+		unit = bpf_map_lookup_elem(&units, &key);
+	}
+	if (!unit) {
+		count(COUNT_UNITS_FULL);
 		return 0;
 	}
 	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
-		if (unit->requests[i].connection &&
-		    bpf_map_lookup_elem(&requests, &unit->requests[i])) {
+		struct request_key *request = &unit->requests[i];
+
+		if (request->connection && bpf_map_lookup_elem(&requests, request)) {
 			alive++;
-			continue;
-		}
-		if (placed) {
-			unit->requests[i].connection = 0;
+		} else if (placed) {
+			request->connection = 0;
 		} else {
-			unit->requests[i] = *request;
+			request->connection = c->cookie;
+			request->exchange = c->rx.exchange;
 			placed = 1;
 		}
 	}
@@ -192,7 +194,7 @@ SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
 	return 0;
 }
 
-/* Opens the request's context. Its record is in the ring. */
+/* Opens the request's context. Its record is in the ring. True: and it is to be added to its unit of work. */
 SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 {
 	struct request_key key = {};
@@ -200,10 +202,10 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 	const struct decision *d;
 
 	if (!w || !c || c->rx.is_truncated)
-		return 0;
+		return false;
 	/* Only its unit of work could ever find it. */
 	if (!(w->proc_flags & PROC_THREAD_UNITS) || !w->is_blocking)
-		return 0;
+		return false;
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
 	d = &w->decision;
@@ -213,12 +215,21 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c)
 	request.flags = d->flags;
 	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
 		count(COUNT_REQUESTS_FULL);
-		return 0;
+		return false;
 	}
 	c->published |= exchange_bit(key.exchange);
 	c->unit_tid = w->tid;
-	unit_add(w, &key);
-	return 0;
+	return true;
+}
+
+static __always_inline void join_withdraw(struct conn *c)
+{
+	struct join_key key = c->join;
+
+	if (!c->join_is_out)
+		return;
+	bpf_map_delete_elem(&joins, &key);
+	c->join_is_out = 0;
 }
 
 static __always_inline void request_close(struct conn *c, __u32 exchange)
@@ -234,31 +245,24 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 /* Offers the request to a server on this host. Its record is in the ring, its bytes have not left. */
 SUBPROGRAM int publish_client(struct work *w, struct conn *c)
 {
+	struct join_key key = {};
 	struct join join = {};
 
 	if (!w || !c || c->tx.is_truncated)
 		return 0;
-	if (c->join_is_out)
-		bpf_map_delete_elem(&joins, &c->join);
-	c->join.request = c->tx.head_seq;
-	c->join.response = c->tx.head_ack;
+	join_withdraw(c);
+	key.request = c->tx.head_seq;
+	key.response = c->tx.head_ack;
+	c->join = key;
 	join.ids = w->decision.ids;
 	join.connection = c->cookie;
 	join.flags = w->decision.flags;
 	c->join_is_out = 1;
-	if (bpf_map_update_elem(&joins, &c->join, &join, BPF_ANY)) {
+	if (bpf_map_update_elem(&joins, &key, &join, BPF_ANY)) {
 		c->join_is_out = 0;
 		count(COUNT_JOINS_FULL);
 	}
 	return 0;
-}
-
-static __always_inline void join_withdraw(struct conn *c)
-{
-	if (!c->join_is_out)
-		return;
-	bpf_map_delete_elem(&joins, &c->join);
-	c->join_is_out = 0;
 }
 
 /*
@@ -272,7 +276,7 @@ SUBPROGRAM int check_hand_over(struct work *w, struct conn *c)
 	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) || c->unit_tid == w->tid ||
 	    c->tx.exchange != c->opened)
 		return 0;
-	proc = bpf_map_lookup_elem(&procs, &w->pid);
+	proc = proc_of(w);
 	if (!proc || !(proc->flags & PROC_THREAD_UNITS))
 		return 0;
 	proc->flags &= ~PROC_THREAD_UNITS;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "follow.bpf.h"
+#include "iter.bpf.h"
 #include "registers.bpf.h"
 
 /* TCP over IP only; everything else is none of our business. */
@@ -155,23 +156,6 @@ static __always_inline void abandon(struct conn *c)
 	c->responded = c->opened;
 }
 
-static __always_inline void source_of_iter(struct source *source, const struct msghdr *msg)
-{
-	__u8 type = msg->msg_iter.iter_type;
-
-	source->skip = msg->msg_iter.iov_offset;
-	if (type == bpf_core_enum_value(enum iter_type, ITER_UBUF)) {
-		source->kind = SOURCE_BUFFER;
-		source->base = (__u64)msg->msg_iter.ubuf;
-	} else if (type == bpf_core_enum_value(enum iter_type, ITER_IOVEC)) {
-		source->kind = SOURCE_KERNEL_IOVEC;
-		source->base = (__u64)msg->msg_iter.__iov;
-		source->segments = msg->msg_iter.nr_segs;
-	} else {
-		source->kind = SOURCE_NONE; /* pages: sendfile, splice */
-	}
-}
-
 /* Bytes of the stream up to write_seq; the handshake may count as one of them. */
 static __always_inline __u64 sent_offset(const struct tcp_sock *tp)
 {
@@ -201,9 +185,9 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 
 /*
  * Before bytes leave, with the socket's lock held. May be called again for the rest of the same send: what was
- * followed already is skipped by its sequence numbers.
+ * followed already is skipped by its sequence numbers. 'msg': NULL for pages, whose bytes are not looked at.
  */
-static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg)
+static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg, __u64 bytes)
 {
 	struct actor actor;
 	struct tcp_sock *tp;
@@ -220,9 +204,12 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 		return;
 	seq = tp->write_seq;
 	w->is_tx = 1;
-	w->bytes = msg->msg_iter.count;
+	w->bytes = bytes;
 	w->ack = tp->copied_seq;
-	source_of_iter(&w->source, msg);
+	if (msg)
+		source_of_iter(&w->source, msg);
+	else
+		w->source.kind = SOURCE_NONE;
 	follow(w, c, seq, sent_offset(tp));
 }
 
@@ -253,8 +240,19 @@ static __always_inline void on_read_end(struct conn *c)
 	stream_to_start(&c->rx);
 }
 
-/* A receive has returned 'ret' bytes; 'source' says where they are. */
-static __always_inline void on_recv(struct sock *sk, int ret, int flags)
+/*
+ * Whether io_uring received this for a thread that does something else: by a worker, or in passing in whatever
+ * system call the thread makes next, and then without waiting. A tap without iterators does not see such bytes.
+ */
+static __always_inline bool is_asynchronous(int flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return (task->flags & PF_IO_WORKER) || ((flags & MSG_DONTWAIT) && !is_receive_call());
+}
+
+/* A receive has returned 'ret' bytes; 'msg' has passed them. NULL: the user's registers say where they are. */
+static __always_inline void on_recv(struct sock *sk, const struct msghdr *msg, int ret, int flags)
 {
 	struct actor actor;
 	struct tcp_sock *tp;
@@ -283,11 +281,26 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 	w->bytes = ret;
 	w->ack = tp->write_seq;
 	w->is_blocking = !(sk->sk_socket->file->f_flags & O_NONBLOCK);
-	if (flags & MSG_TRUNC)
+	if (msg && is_asynchronous(flags))
+		w->is_blocking = 0;
+	if (flags & MSG_TRUNC) {
 		w->source.kind = SOURCE_NONE;
-	else
+	} else if (msg) {
+		source_of_iter(&w->source, msg);
+		source_rewind(w);
+	} else {
 		source_of_registers(&w->source, c);
+	}
 	follow(w, c, copied - ret, received_offset(tp, copied) - ret);
+}
+
+/* Something happened on a socket of MPTCP, which a tap in TCP does not see. */
+static __always_inline void on_mptcp(void)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (selected[pid % SELECTED_SLOTS])
+		count(COUNT_MPTCP);
 }
 
 /* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is forgotten. */

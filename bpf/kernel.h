@@ -31,6 +31,7 @@ enum { false = 0, true = 1 };
 #define MSG_OOB      0x1
 #define MSG_PEEK     0x2
 #define MSG_TRUNC    0x20
+#define MSG_DONTWAIT 0x40
 #define MSG_ERRQUEUE 0x2000
 
 /* include/net/tcp_states.h */
@@ -40,7 +41,11 @@ enum { false = 0, true = 1 };
 #define TCP_LAST_ACK   9
 #define TCP_LISTEN     10
 
-#define RCV_SHUTDOWN 1
+#define RCV_SHUTDOWN  1
+#define SEND_SHUTDOWN 2
+
+/* include/linux/sched.h, since 5.12: io_uring's own threads */
+#define PF_IO_WORKER 0x10
 
 /* include/uapi/linux/bpf.h */
 enum bpf_map_type {
@@ -118,6 +123,10 @@ struct iov_iter {
 	void *ubuf;
 };
 
+struct iov_iter___before_6_4 {
+	const struct iovec *iov;
+};
+
 struct msghdr {
 	struct iov_iter msg_iter;
 };
@@ -134,6 +143,7 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int flags;
 	int pid;
 	int tgid;
 	__u64 start_boottime;

@@ -177,6 +177,14 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
+/* Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was given. */
+static __always_inline struct proc *proc_of(const struct work *w)
+{
+	__u32 pid = w->pid;
+
+	return bpf_map_lookup_elem(&procs, &pid);
+}
+
 SUBPROGRAM int count(__u32 counter)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &counter);

@@ -49,6 +49,16 @@ static __always_inline bool current_call(struct call *ret)
 	return true;
 }
 
+static __always_inline bool is_receive_call(void)
+{
+	struct call call;
+
+	if (!current_call(&call))
+		return false;
+	return call.number == NR_READ || call.number == NR_READV || call.number == NR_RECVFROM ||
+	       call.number == NR_RECVMSG || call.number == NR_RECVMMSG;
+}
+
 /* struct msghdr of user space, 64 bits: the vector is its third word, the length of it the fourth. */
 static __always_inline void source_of_msghdr(struct source *source, __u64 msghdr)
 {

@@ -315,10 +315,11 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 		c->told |= exchange_bit(s->exchange);
 	if (!(flags & HEAD_DECISION))
 		return;
-	if (c->role == ROLE_SERVER)
-		publish_server(w, c);
-	else
+	/* Not one within the other: all frames together would be more than Linux 6.1 allows. */
+	if (c->role == ROLE_CLIENT)
 		publish_client(w, c);
+	else if (publish_server(w, c))
+		unit_add(w, c);
 }
 
 static __always_inline void decide(struct work *w, struct conn *c, struct stream *s)
@@ -326,7 +327,7 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 	c->pid = w->pid;
 	c->proc_id = w->proc_id;
 	if (!(w->proc_flags & PROC_SEEN_HTTP1)) {
-		struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+		struct proc *proc = proc_of(w);
 
 		if (proc)
 			proc->flags |= PROC_SEEN_HTTP1;
@@ -423,7 +424,7 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 
 static __always_inline void note_protocol(struct work *w)
 {
-	struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+	struct proc *proc = proc_of(w);
 	__u8 first = BYTE(&w->scan, w->pos);
 
 	if (!proc)

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -36,10 +37,39 @@ static void keep(void *userdata, const struct event *e)
 	events[n_events++] = *e;
 }
 
+/* TSUNAGI_TAP names the tap to be tested; else it is the one that the kernel takes first. */
+static int wanted_tap(void)
+{
+	const char *name = getenv("TSUNAGI_TAP");
+
+	for (int i = 0; name && i < _PROBE_TAP_MAX; i++)
+		if (strcmp(name, probe_tap_name((enum probe_tap)i)) == 0)
+			return i;
+	return -1;
+}
+
+/* What the verifier had to do for each program, for the table of docs/performance.md. */
+static void print_programs(void)
+{
+	__u32 id = 0;
+
+	printf("tap: %s\n", probe_tap_name(probe_tap_used(probe)));
+	while (bpf_prog_get_next_id(id, &id) == 0) {
+		struct bpf_prog_info info = {0};
+		__u32 length = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(id);
+
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &length) == 0)
+			printf("program: %s %u instructions verified\n", info.name,
+			       info.verified_insns);
+		close(fd);
+	}
+}
+
 static int setup(void **state)
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
-	struct probe_options options = {.tap = -1,
+	struct probe_options options = {.tap = wanted_tap(),
 					.head_bytes_max = 16384,
 					.processes_max = 16,
 					.requests_max = 64,
@@ -48,9 +78,12 @@ static int setup(void **state)
 	(void)state;
 	if (probe_new(&options, &probe, refusals) != 0) {
 		for (int i = 0; i < _PROBE_TAP_MAX; i++)
-			printf("%s: %s\n", probe_tap_name((enum probe_tap)i), refusals[i].reason);
+			if (refusals[i].reason[0])
+				printf("refused: %s: %s\n", probe_tap_name((enum probe_tap)i),
+				       refusals[i].reason);
 		return -1;
 	}
+	print_programs();
 	return event_reader_new(probe_ring_fd(probe), keep, NULL, &reader);
 }
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * The tap for kernels that take trampolines: the entry of tcp_sendmsg_locked(), which holds the socket's lock, and
+ * the exits of tcp_sendmsg() and tcp_recvmsg(). It is given the kernel's own iterators, so it also sees what io_uring
+ * and recvmmsg receive.
+ *
+ * Programs named fe_if_* and fx_if_* are for functions that not every kernel has; probe/ loads those that it finds.
+ */
+#include "life.bpf.h"
+
+char LICENSE[] SEC("license") = LICENSE_TEXT;
+
+/* How many arguments tcp_recvmsg() has: 6 before Linux 5.19, then 5, 4 of late. Set by probe/. */
+const volatile __u32 recvmsg_arguments = 5;
+
+/*
+ * The n-th word of a program's context. In assembler lest the compiler make one load at a computed place of several
+ * alternative ones, which the verifier refuses.
+ */
+#define CONTEXT_WORD(ctx, n)                                                             \
+	({                                                                               \
+		__u64 word_;                                                             \
+		asm volatile("%0 = *(u64 *)(%1 + " #n " * 8)" : "=r"(word_) : "r"(ctx)); \
+		word_;                                                                   \
+	})
+
+/* A send that fails before it has copied anything is none. */
+static __always_inline bool may_send(const struct sock *sk)
+{
+	return !sk->sk_err && !(sk->sk_shutdown & SEND_SHUTDOWN);
+}
+
+SEC("fentry/tcp_sendmsg_locked")
+int BPF_PROG(fe_send_start, struct sock *sk, struct msghdr *msg, unsigned long size)
+{
+	if (size && may_send(sk))
+		on_send_start(sk, msg, size);
+	return 0;
+}
+
+SEC("fexit/tcp_sendmsg")
+int BPF_PROG(fx_send, struct sock *sk)
+{
+	on_send(sk);
+	return 0;
+}
+
+/* sendfile and splice, before Linux 6.5. */
+SEC("fentry/tcp_sendpage_locked")
+int BPF_PROG(fe_if_sendpage_start, struct sock *sk, void *page, int offset, unsigned long size)
+{
+	if (size && may_send(sk))
+		on_send_start(sk, NULL, size);
+	return 0;
+}
+
+SEC("fexit/tcp_sendpage")
+int BPF_PROG(fx_if_sendpage, struct sock *sk)
+{
+	on_send(sk);
+	return 0;
+}
+
+SEC("fexit/tcp_recvmsg")
+int fx_recv(__u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	const struct msghdr *msg = (const struct msghdr *)ctx[1];
+	__u64 flags = ctx[3], ret = 0;
+
+	if (recvmsg_arguments == 6) {
+		/* The fourth argument is 'nonblock' there. */
+		flags = CONTEXT_WORD(ctx, 4) | ((__u32)flags ? MSG_DONTWAIT : 0);
+		ret = CONTEXT_WORD(ctx, 6);
+	} else if (recvmsg_arguments == 5) {
+		ret = CONTEXT_WORD(ctx, 5);
+	} else if (recvmsg_arguments == 4) {
+		ret = CONTEXT_WORD(ctx, 4);
+	}
+	on_recv(sk, msg, (int)ret, (int)flags);
+	return 0;
+}
+
+/* MPTCP sockets never come to TCP's own functions: counted, as the other taps do. */
+SEC("fentry/mptcp_sendmsg")
+int BPF_PROG(fe_if_mptcp_send, struct sock *sk)
+{
+	on_mptcp();
+	return 0;
+}
+
+SEC("fentry/mptcp_recvmsg")
+int BPF_PROG(fe_if_mptcp_recv, struct sock *sk)
+{
+	on_mptcp();
+	return 0;
+}
