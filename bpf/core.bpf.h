@@ -183,11 +183,18 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 	       c->unreported == c->opened;
 }
 
+/* Whether a stream has been followed up to 'seq'. */
+static __always_inline bool is_past(const struct stream *s, __u32 seq)
+{
+	return s->is_known && (__s32)(s->seq - seq) >= 0;
+}
+
 /*
  * Before bytes leave, with the socket's lock held. May be called again for the rest of the same send: what was
  * followed already is skipped by its sequence numbers. 'msg': NULL for pages, whose bytes are not looked at.
  */
-static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg, __u64 bytes)
+static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg, __u64 bytes,
+					  __u32 copy)
 {
 	struct actor actor;
 	struct tcp_sock *tp;
@@ -199,10 +206,14 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	if (!c)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
-	w = work_begin(WORK_SEND_START, &actor);
-	if (!w || !tp)
+	if (!tp)
 		return;
 	seq = tp->write_seq;
+	if (copy && is_past(&c->tx, seq + (__u32)bytes))
+		return;
+	w = work_begin((msg ? WORK_SEND_START : WORK_SEND_PAGES) + copy, &actor);
+	if (!w)
+		return;
 	w->is_tx = 1;
 	w->bytes = bytes;
 	w->ack = tp->copied_seq;
@@ -251,8 +262,15 @@ static __always_inline bool is_asynchronous(int flags)
 	return (task->flags & PF_IO_WORKER) || ((flags & MSG_DONTWAIT) && !is_receive_call());
 }
 
-/* A receive has returned 'ret' bytes; 'msg' has passed them. NULL: the user's registers say where they are. */
-static __always_inline void on_recv(struct sock *sk, const struct msghdr *msg, int ret, int flags)
+struct receive {
+	const struct msghdr
+		*msg; /* has passed the bytes; NULL: the user's registers say where they are */
+	int ret, flags;
+	__u32 copy; /* of the program, from 0 */
+};
+
+/* A receive has returned. */
+static __always_inline void on_recv(struct sock *sk, struct receive r)
 {
 	struct actor actor;
 	struct tcp_sock *tp;
@@ -260,38 +278,42 @@ static __always_inline void on_recv(struct sock *sk, const struct msghdr *msg, i
 	struct conn *c;
 	__u32 copied;
 
-	if (ret < 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
+	if (r.ret < 0 || (r.flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
 	c = conn_of(sk, &actor);
 	if (!c)
 		return;
-	if (ret == 0) {
+	if (r.ret == 0) {
 		on_read_end(c);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
-	w = work_begin(WORK_RECV, &actor);
-	if (!w || !tp)
+	if (!tp)
 		return;
 	copied = tp->copied_seq;
 	/* A read that also took the FIN moved copied_seq one further. */
 	if ((sk->sk_shutdown & RCV_SHUTDOWN) && copied == tp->rcv_nxt)
 		copied -= 1;
+	if (r.copy && is_past(&c->rx, copied))
+		return;
+	w = work_begin(WORK_RECV + r.copy, &actor);
+	if (!w)
+		return;
 	w->is_tx = 0;
-	w->bytes = ret;
+	w->bytes = r.ret;
 	w->ack = tp->write_seq;
 	w->is_blocking = !(sk->sk_socket->file->f_flags & O_NONBLOCK);
-	if (msg && is_asynchronous(flags))
+	if (r.msg && is_asynchronous(r.flags))
 		w->is_blocking = 0;
-	if (flags & MSG_TRUNC) {
+	if (r.flags & MSG_TRUNC) {
 		w->source.kind = SOURCE_NONE;
-	} else if (msg) {
-		source_of_iter(&w->source, msg);
+	} else if (r.msg) {
+		source_of_iter(&w->source, r.msg);
 		source_rewind(w);
 	} else {
 		source_of_registers(&w->source, c);
 	}
-	follow(w, c, copied - ret, received_offset(tp, copied) - ret);
+	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
 }
 
 /* Something happened on a socket of MPTCP, which a tap in TCP does not see. */

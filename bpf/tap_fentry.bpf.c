@@ -5,6 +5,7 @@
  * and recvmmsg receive.
  *
  * Programs named fe_if_* and fx_if_* are for functions that not every kernel has; probe/ loads those that it finds.
+ * Those with a number at the end are copies (maps.bpf.h), which it loads where the kernel may be preemptible.
  */
 #include "life.bpf.h"
 
@@ -30,16 +31,29 @@ static __always_inline bool may_send(const struct sock *sk)
 	return !sk->sk_err && !(sk->sk_shutdown & SEND_SHUTDOWN);
 }
 
-SEC("fentry/tcp_sendmsg_locked")
-int BPF_PROG(fe_send_start, struct sock *sk, struct msghdr *msg, unsigned long size)
+#define SEND_START(name, copy)                                                      \
+	SEC("fentry/tcp_sendmsg_locked")                                            \
+	int BPF_PROG(name, struct sock *sk, struct msghdr *msg, unsigned long size) \
+	{                                                                           \
+		if (size && may_send(sk))                                           \
+			on_send_start(sk, msg, size, copy);                         \
+		return 0;                                                           \
+	}
+
+SEND_START(fe_send_start, 0)
+SEND_START(fe_send_start_2, 1)
+SEND_START(fe_send_start_3, 2)
+SEND_START(fe_send_start_4, 3)
+
+SEC("fexit/tcp_sendmsg")
+int BPF_PROG(fx_send, struct sock *sk)
 {
-	if (size && may_send(sk))
-		on_send_start(sk, msg, size);
+	on_send(sk);
 	return 0;
 }
 
 SEC("fexit/tcp_sendmsg")
-int BPF_PROG(fx_send, struct sock *sk)
+int BPF_PROG(fx_send_2, struct sock *sk)
 {
 	on_send(sk);
 	return 0;
@@ -50,7 +64,7 @@ SEC("fentry/tcp_sendpage_locked")
 int BPF_PROG(fe_if_sendpage_start, struct sock *sk, void *page, int offset, unsigned long size)
 {
 	if (size && may_send(sk))
-		on_send_start(sk, NULL, size);
+		on_send_start(sk, NULL, size, 0);
 	return 0;
 }
 
@@ -61,11 +75,9 @@ int BPF_PROG(fx_if_sendpage, struct sock *sk)
 	return 0;
 }
 
-SEC("fexit/tcp_recvmsg")
-int fx_recv(__u64 *ctx)
+static __always_inline void received(__u64 *ctx, __u32 copy)
 {
-	struct sock *sk = (struct sock *)ctx[0];
-	const struct msghdr *msg = (const struct msghdr *)ctx[1];
+	struct receive r = {.msg = (const struct msghdr *)ctx[1], .copy = copy};
 	__u64 flags = ctx[3], ret = 0;
 
 	if (recvmsg_arguments == 6) {
@@ -77,9 +89,23 @@ int fx_recv(__u64 *ctx)
 	} else if (recvmsg_arguments == 4) {
 		ret = CONTEXT_WORD(ctx, 4);
 	}
-	on_recv(sk, msg, (int)ret, (int)flags);
-	return 0;
+	r.ret = (int)ret;
+	r.flags = (int)flags;
+	on_recv((struct sock *)ctx[0], r);
 }
+
+#define RECEIVED(name, copy)         \
+	SEC("fexit/tcp_recvmsg")     \
+	int name(__u64 *ctx)         \
+	{                            \
+		received(ctx, copy); \
+		return 0;            \
+	}
+
+RECEIVED(fx_recv, 0)
+RECEIVED(fx_recv_2, 1)
+RECEIVED(fx_recv_3, 2)
+RECEIVED(fx_recv_4, 3)
 
 /* MPTCP sockets never come to TCP's own functions: counted, as the other taps do. */
 SEC("fentry/mptcp_sendmsg")

@@ -10,7 +10,7 @@ char LICENSE[] SEC("license") = LICENSE_TEXT;
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(tp_send_start, struct sock *sk, struct msghdr *msg)
 {
-	on_send_start(sk, msg, msg->msg_iter.count);
+	on_send_start(sk, msg, msg->msg_iter.count, 0);
 	return 0;
 }
 
@@ -24,6 +24,6 @@ int BPF_PROG(tp_send, struct sock *sk)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(tp_recv, struct sock *sk, int ret, int flags)
 {
-	on_recv(sk, NULL, ret, flags);
+	on_recv(sk, (struct receive){.ret = ret, .flags = flags});
 	return 0;
 }

@@ -311,6 +311,23 @@ const char *probe_counter_help(size_t i)
 	return counter_helps[i];
 }
 
+/* A program with copies behind it has not lost what it missed: only the last copy's misses count. */
+static bool has_copy(const struct probe *p, const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	struct bpf_program *copy;
+	char next[64];
+	int n = (int)strlen(name), number = 1;
+
+	if (n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9') {
+		number = name[n - 1] - '0';
+		n -= 2;
+	}
+	snprintf(next, sizeof(next), "%.*s_%d", n, name, number + 1);
+	copy = bpf_object__find_program_by_name(p->tap.object, next);
+	return copy && bpf_program__fd(copy) >= 0;
+}
+
 static uint64_t recursion_misses(const struct probe *p)
 {
 	struct bpf_program *program;
@@ -321,7 +338,8 @@ static uint64_t recursion_misses(const struct probe *p)
 		struct bpf_prog_info info = {0};
 		__u32 length = sizeof(info);
 
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0)
+		if (!has_copy(p, program) &&
+		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0)
 			sum += info.recursion_misses;
 	}
 	return sum;
