@@ -117,8 +117,8 @@ static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel
 		r = tap_load(&p->tap, o);
 	if (r) {
 		tap_close(&p->tap);
-		errno = -r;
-		snprintf(refusal->reason, sizeof(refusal->reason), "%m (%s)", first_warning);
+		snprintf(refusal->reason, sizeof(refusal->reason), "%s",
+			 first_warning[0] ? first_warning : strerror(-r));
 		return r;
 	}
 	taps[tap].share(&p->tap);

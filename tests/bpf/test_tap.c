@@ -211,6 +211,68 @@ static void test_end_of_a_long_response(void **state)
 	event_reader_drain(reader);
 }
 
+/* What the server's end was seen to receive, its parts put together. */
+static void expect_received(const char *text)
+{
+	char all[4096] = "";
+
+	usleep(50000);
+	event_reader_drain(reader);
+	for (unsigned int i = 0; i < n_events; i++)
+		if (events[i].type == EVENT_HEAD && events[i].head.is_request &&
+		    events[i].role == EVENT_ROLE_SERVER)
+			strncat(all, texts[i], sizeof(all) - strlen(all) - 1);
+	assert_string_equal(all, text);
+}
+
+/* A look at the bytes is no receive; a vector's short segments are put together again. */
+static void test_peek_and_vector(void **state)
+{
+	char first[3], second[1], third[8192];
+	struct iovec vector[] = {{first, sizeof(first)},
+				 {second, 0},
+				 {second, sizeof(second)},
+				 {third, sizeof(third)}};
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	connect_pair(fds);
+	assert_int_equal(send(fds[0], REQUEST, strlen(REQUEST), 0), strlen(REQUEST));
+	assert_int_equal(recv(fds[1], third, sizeof(third), MSG_PEEK), strlen(REQUEST));
+	assert_int_equal(readv(fds[1], vector, 4), strlen(REQUEST));
+	expect_received(REQUEST);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
+/* Each message of a recvmmsg call, which only a tap with the kernel's iterator can tell apart. */
+static void test_messages_of_one_call(void **state)
+{
+	char buffers[4][10];
+	struct iovec vectors[4][2];
+	struct mmsghdr messages[4] = {0};
+	int fds[2];
+
+	(void)state;
+	if (probe_tap_used(probe) != PROBE_TAP_FENTRY)
+		skip();
+	for (int i = 0; i < 4; i++) {
+		vectors[i][0] = (struct iovec){buffers[i], 4};
+		vectors[i][1] = (struct iovec){buffers[i] + 4, 6};
+		messages[i].msg_hdr = (struct msghdr){.msg_iov = vectors[i], .msg_iovlen = 2};
+	}
+	n_events = 0;
+	connect_pair(fds);
+	assert_int_equal(send(fds[0], REQUEST, strlen(REQUEST), 0), strlen(REQUEST));
+	assert_int_equal(recvmmsg(fds[1], messages, 4, MSG_WAITFORONE, NULL), 4);
+	expect_received(REQUEST);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
 static void test_unselected_is_not_followed(void **state)
 {
 	int fds[2];
@@ -278,6 +340,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_exchange),
 		cmocka_unit_test(test_end_of_a_long_response),
+		cmocka_unit_test(test_peek_and_vector),
+		cmocka_unit_test(test_messages_of_one_call),
 		cmocka_unit_test(test_unselected_is_not_followed),
 		cmocka_unit_test(test_map_memory_is_bounded),
 		cmocka_unit_test(test_nothing_stays_behind),
