@@ -154,39 +154,42 @@ SUBPROGRAM int decide_client(struct work *w, struct stream *s)
 	return 0;
 }
 
+static const struct unit unit_without_requests;
+static const struct unit unit_lost = {.is_loop = 1};
+
 /*
- * Adds the request to the current thread's; dead ones make room. A thread that has one open and takes up another, on
- * whatever connection, is a loop: which of them it works for at any moment cannot be told, now or later.
+ * Adds the newest request to the current thread's; dead ones make room. A thread that has one open and takes up
+ * another, on whatever connection, is a loop: which of them it works for at any moment cannot be told, now or later.
  */
-SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
+SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
 	__u32 placed = 0, i;
 	struct unit *unit;
 
-	if (!w || !request)
+	if (!w || !c)
 		return 0;
 	key.pid = w->pid;
 	key.id = w->tid;
 	unit = bpf_map_lookup_elem(&units, &key);
 	if (!unit) {
-		struct unit fresh = {};
-
-		fresh.requests[0] = *request;
-		if (bpf_map_update_elem(&units, &key, &fresh, BPF_ANY))
-			count(COUNT_UNITS_FULL);
+		bpf_map_update_elem(&units, &key, &unit_without_requests, BPF_ANY);
+		unit = bpf_map_lookup_elem(&units, &key);
+	}
+	if (!unit) {
+		count(COUNT_UNITS_FULL);
 		return 0;
 	}
 	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
-		if (unit->requests[i].connection &&
-		    bpf_map_lookup_elem(&requests, &unit->requests[i])) {
+		struct request_key *request = &unit->requests[i];
+
+		if (request->connection && bpf_map_lookup_elem(&requests, request)) {
 			unit->is_loop = 1;
-			continue;
-		}
-		if (placed) {
-			unit->requests[i].connection = 0;
+		} else if (placed) {
+			request->connection = 0;
 		} else {
-			unit->requests[i] = *request;
+			request->connection = c->cookie;
+			request->exchange = c->rx.exchange;
 			placed = 1;
 		}
 	}
@@ -197,13 +200,12 @@ SUBPROGRAM int unit_add(struct work *w, const struct request_key *request)
 SUBPROGRAM int unit_lose(struct work *w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
-	struct unit lost = {.is_loop = 1};
 
 	if (!w)
 		return 0;
 	key.pid = w->pid;
 	key.id = w->tid;
-	if (bpf_map_update_elem(&units, &key, &lost, BPF_ANY))
+	if (bpf_map_update_elem(&units, &key, &unit_lost, BPF_ANY))
 		count(COUNT_UNITS_FULL);
 	return 0;
 }
@@ -211,7 +213,7 @@ SUBPROGRAM int unit_lose(struct work *w)
 /*
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one that was not
  * received on a blocking socket, and one that was sent before the one ahead was answered: they tell that the thread
- * has something else to do, no more.
+ * has something else to do, no more. 1: it is to be added to its unit of work, negative: its unit is to be lost.
  */
 SUBPROGRAM int publish_server(struct work *w, struct conn *c, bool is_blind)
 {
@@ -235,13 +237,21 @@ SUBPROGRAM int publish_server(struct work *w, struct conn *c, bool is_blind)
 		is_blind || c->rx.is_truncated || !w->is_blocking || c->opened - c->closed > 1;
 	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
 		count(COUNT_REQUESTS_FULL);
-		unit_lose(w);
-		return 0;
+		return -1;
 	}
 	c->published |= exchange_bit(key.exchange);
 	c->unit_tid = w->tid;
-	unit_add(w, &key);
-	return 0;
+	return 1;
+}
+
+static __always_inline void join_withdraw(struct conn *c)
+{
+	struct join_key key = c->join;
+
+	if (!c->join_is_out)
+		return;
+	bpf_map_delete_elem(&joins, &key);
+	c->join_is_out = 0;
 }
 
 static __always_inline void request_close(struct conn *c, __u32 exchange)
@@ -257,31 +267,24 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 /* Offers the request to a server on this host. Its record is in the ring, its bytes have not left. */
 SUBPROGRAM int publish_client(struct work *w, struct conn *c)
 {
+	struct join_key key = {};
 	struct join join = {};
 
 	if (!w || !c || c->tx.is_truncated)
 		return 0;
-	if (c->join_is_out)
-		bpf_map_delete_elem(&joins, &c->join);
-	c->join.request = c->tx.head_seq;
-	c->join.response = c->tx.head_ack;
+	join_withdraw(c);
+	key.request = c->tx.head_seq;
+	key.response = c->tx.head_ack;
+	c->join = key;
 	join.ids = w->decision.ids;
 	join.connection = c->cookie;
 	join.flags = w->decision.flags;
 	c->join_is_out = 1;
-	if (bpf_map_update_elem(&joins, &c->join, &join, BPF_ANY)) {
+	if (bpf_map_update_elem(&joins, &key, &join, BPF_ANY)) {
 		c->join_is_out = 0;
 		count(COUNT_JOINS_FULL);
 	}
 	return 0;
-}
-
-static __always_inline void join_withdraw(struct conn *c)
-{
-	if (!c->join_is_out)
-		return;
-	bpf_map_delete_elem(&joins, &c->join);
-	c->join_is_out = 0;
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * What a tap calls: on_send_start() before bytes leave, on_send() when a send has returned, on_recv() when a
- * receive has, on_state() at each change of a socket's state. A tap is a thin front that finds the arguments:
+ * What a tap calls: on_send_start() before bytes leave, on_send_end() when they have or could not, on_send() when a
+ * send has returned, on_recv() when a receive has, on_state() at each change of a socket's state. A tap is a thin front that finds the arguments:
  * the socket, where the bytes are, how many.
  *
  * What is sent is followed in on_send_start(), under the socket's lock and by sequence numbers, so calls of several
@@ -11,6 +11,7 @@
 #pragma once
 
 #include "follow.bpf.h"
+#include "iter.bpf.h"
 #include "registers.bpf.h"
 
 /* TCP over IP only; everything else is none of our business. */
@@ -100,6 +101,7 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_blocking = 0;
+	w->may_fail = 0;
 	w->source.first = 0;
 	w->source.first_at = 0;
 	return w;
@@ -158,23 +160,6 @@ static __always_inline void abandon(struct conn *c)
 	c->responded = c->opened;
 }
 
-static __always_inline void source_of_iter(struct source *source, const struct msghdr *msg)
-{
-	__u8 type = msg->msg_iter.iter_type;
-
-	source->skip = msg->msg_iter.iov_offset;
-	if (type == bpf_core_enum_value(enum iter_type, ITER_UBUF)) {
-		source->kind = SOURCE_BUFFER;
-		source->base = (__u64)msg->msg_iter.ubuf;
-	} else if (type == bpf_core_enum_value(enum iter_type, ITER_IOVEC)) {
-		source->kind = SOURCE_KERNEL_IOVEC;
-		source->base = (__u64)msg->msg_iter.__iov;
-		source->segments = msg->msg_iter.nr_segs;
-	} else {
-		source->kind = SOURCE_NONE; /* pages: sendfile, splice */
-	}
-}
-
 /* Bytes of the stream up to write_seq; the handshake may count as one of them. */
 static __always_inline __u64 sent_offset(const struct tcp_sock *tp)
 {
@@ -201,11 +186,24 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 || c->unreported != 0;
 }
 
+/* Whether a stream has been followed up to 'seq'. */
+static __always_inline bool is_past(const struct stream *s, __u32 seq)
+{
+	return s->is_known && (__s32)(s->seq - seq) >= 0;
+}
+
+/* Whether the socket takes bytes without waiting. */
+static __always_inline bool has_room(const struct sock *sk)
+{
+	return sk->sk_wmem_queued < sk->sk_sndbuf;
+}
+
 /*
  * Before bytes leave, with the socket's lock held. May be called again for the rest of the same send: what was
- * followed already is skipped by its sequence numbers.
+ * followed already is skipped by its sequence numbers. 'msg': NULL for pages, whose bytes are not looked at.
  */
-static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg)
+static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg, __u64 bytes,
+					  __u32 copy)
 {
 	struct actor actor;
 	struct tcp_sock *tp;
@@ -217,15 +215,63 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	if (!c)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
-	w = work_begin(WORK_SEND_START, &actor);
-	if (!w || !tp)
+	if (!tp)
 		return;
 	seq = tp->write_seq;
+	if (copy && is_past(&c->tx, seq + (__u32)bytes))
+		return;
+	w = work_begin((msg ? WORK_SEND_START : WORK_SEND_PAGES) + copy, &actor);
+	if (!w)
+		return;
 	w->is_tx = 1;
-	w->bytes = msg->msg_iter.count;
+	w->bytes = bytes;
+	w->ack = tp->copied_seq;
+	w->may_fail = !has_room(sk);
+	if (msg)
+		source_of_iter(&w->source, msg);
+	else
+		w->source.kind = SOURCE_NONE;
+	follow(w, c, seq, sent_offset(tp));
+}
+
+/*
+ * A send has taken 'ret' bytes or failed, and the socket's lock is still held. For a tap whose on_send_start() comes
+ * only once, before any wait for room: what failed altogether was followed in vain, and the application may send
+ * something else; and what it did not show to on_send_start(), since it might not have left, is followed now.
+ */
+static __always_inline void on_send_end(struct sock *sk, const struct msghdr *msg, int ret,
+					__u32 copy)
+{
+	struct actor actor;
+	struct tcp_sock *tp;
+	struct work *w;
+	struct conn *c;
+	__u32 seq;
+
+	c = conn_of(sk, &actor);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!c || !tp)
+		return;
+	seq = tp->write_seq;
+	if (ret < 0) {
+		if (c->tx.is_known && (__s32)(c->tx.seq - seq) > 0 &&
+		    c->tx.phase != PHASE_OUT_OF_STEP) {
+			lose_step(c, &c->tx, true, COUNT_OUT_OF_STEP);
+			contexts_drop(c);
+		}
+		return;
+	}
+	if (!ret || is_past(&c->tx, seq))
+		return;
+	w = work_begin(WORK_SEND_END + copy, &actor);
+	if (!w)
+		return;
+	w->is_tx = 1;
+	w->bytes = ret;
 	w->ack = tp->copied_seq;
 	source_of_iter(&w->source, msg);
-	follow(w, c, seq, sent_offset(tp));
+	source_rewind(w);
+	follow(w, c, seq - ret, sent_offset(tp) - ret);
 }
 
 /* A send has returned, however: what had to leave for a response to be complete may have left now. */
@@ -256,10 +302,26 @@ static __always_inline void on_read_end(struct conn *c)
 }
 
 /*
- * A receive has returned 'ret' bytes. A socket that is O_NONBLOCK shows as MSG_DONTWAIT in the flags, as does a single
- * call that must not wait.
+ * Whether io_uring may have received this for a thread that does something else: its receives are made by workers, and
+ * in the middle of whatever system call the thread makes next.
  */
-static __always_inline void on_recv(struct sock *sk, int ret, int flags)
+static __always_inline bool is_asynchronous(void)
+{
+	return (bpf_get_current_task_btf()->flags & PF_IO_WORKER) || uses_io_uring();
+}
+
+struct receive {
+	const struct msghdr
+		*msg; /* has passed the bytes; NULL: the user's registers say where they are */
+	int ret, flags;
+	__u32 copy; /* of the program, from 0 */
+};
+
+/*
+ * A receive has returned. A socket that is O_NONBLOCK shows as MSG_DONTWAIT in the flags, as does a single call that
+ * must not wait.
+ */
+static __always_inline void on_recv(struct sock *sk, struct receive r)
 {
 	struct actor actor;
 	struct tcp_sock *tp;
@@ -267,38 +329,55 @@ static __always_inline void on_recv(struct sock *sk, int ret, int flags)
 	struct conn *c;
 	__u32 copied;
 
-	if (ret < 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
+	if (r.ret < 0 || (r.flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
 	c = conn_of(sk, &actor);
 	if (!c)
 		return;
-	if (ret == 0) {
+	if (r.ret == 0) {
 		if (sk->sk_shutdown & RCV_SHUTDOWN)
 			on_read_end(c);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
-	w = work_begin(WORK_RECV, &actor);
-	if (!w || !tp)
+	if (!tp)
 		return;
 	copied = tp->copied_seq;
 	/* A read that also took the FIN moved copied_seq one further. */
 	if ((sk->sk_shutdown & RCV_SHUTDOWN) && copied == tp->rcv_nxt)
 		copied -= 1;
+	if (r.copy && is_past(&c->rx, copied))
+		return;
+	w = work_begin(WORK_RECV + r.copy, &actor);
+	if (!w)
+		return;
 	w->is_tx = 0;
-	w->bytes = ret;
+	w->bytes = r.ret;
 	w->ack = tp->write_seq;
-	w->is_blocking = !(flags & MSG_DONTWAIT);
-	if (flags & MSG_TRUNC)
+	w->is_blocking = !(r.flags & MSG_DONTWAIT) && !is_asynchronous();
+	if (r.flags & MSG_TRUNC) {
 		w->source.kind = SOURCE_NONE;
-	else
+	} else if (r.msg) {
+		source_of_iter(&w->source, r.msg);
+		source_rewind(w);
+	} else {
 		source_of_registers(&w->source, c);
-	follow(w, c, copied - ret, received_offset(tp, copied) - ret);
+	}
+	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
 	/* The connection had ended before this was read: no event will come for what was opened just now. */
 	if (sk->__sk_common.skc_state == TCP_CLOSE && c->opened != c->closed) {
 		emit_close(c, CLOSE_DONE, sk->sk_err, has_unseen(sk, c));
 		abandon(c);
 	}
+}
+
+/* Something happened on a socket of MPTCP, which a tap in TCP does not see. */
+static __always_inline void on_mptcp(void)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (selected[pid % SELECTED_SLOTS])
+		count(COUNT_MPTCP);
 }
 
 /* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is forgotten. */

@@ -37,7 +37,11 @@ enum { false = 0, true = 1 };
 #define TCP_LAST_ACK   9
 #define TCP_LISTEN     10
 
-#define RCV_SHUTDOWN 1
+#define RCV_SHUTDOWN  1
+#define SEND_SHUTDOWN 2
+
+/* include/linux/sched.h, since 5.12: io_uring's own threads */
+#define PF_IO_WORKER 0x10
 
 /* include/uapi/linux/bpf.h */
 enum bpf_map_type {
@@ -113,8 +117,13 @@ struct iov_iter {
 	void *ubuf;
 };
 
+struct iov_iter___before_6_4 {
+	const struct iovec *iov;
+};
+
 struct msghdr {
 	struct iov_iter msg_iter;
+	unsigned int msg_flags;
 };
 
 struct signal_struct {
@@ -130,6 +139,7 @@ struct thread_info {
 struct task_struct {
 	void *io_uring;
 	struct thread_info thread_info;
+	unsigned int flags;
 	int pid;
 	int tgid;
 	__u64 start_boottime;

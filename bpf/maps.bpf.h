@@ -133,14 +133,29 @@ struct work {
 	__u32 is_tx;
 	__u32 pid, tid, proc_id, proc_flags;
 	__u32 is_blocking;
+	__u32 may_fail; /* a send that finds no room */
+	__u32 pad2;
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */
 };
 
-/* One for each program: a program does not nest in itself on a CPU, but one may be preempted by another. */
-enum work_slot { WORK_RECV, WORK_SEND_START, WORK_SEND, _WORK_MAX };
+/*
+ * The kernel skips a program that is running already on that CPU. Where the kernel is preemptible one task may be
+ * preempted inside a program, and the next ones would go unseen until it continues. So there are copies of a program
+ * at the same place: whatever the first has followed already the others skip, what it missed they follow. Each has
+ * scratch memory of its own, since one may be preempted by another.
+ */
+#define COPIES 4
 
-/* works: scratch memory, per CPU and program. */
+enum work_slot {
+	WORK_RECV = 0,
+	WORK_SEND_START = WORK_RECV + COPIES,
+	WORK_SEND_PAGES = WORK_SEND_START + COPIES,
+	WORK_SEND_END,
+	_WORK_MAX = WORK_SEND_END + COPIES,
+};
+
+/* works: scratch memory, per CPU and program (enum work_slot + copy). */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, _WORK_MAX);
@@ -190,6 +205,14 @@ struct {
 	__type(key, int);
 	__type(value, struct conn);
 } conns SEC(".maps");
+
+/* Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was given. */
+static __always_inline struct proc *proc_of(const struct work *w)
+{
+	__u32 pid = w->pid;
+
+	return bpf_map_lookup_elem(&procs, &pid);
+}
 
 SUBPROGRAM int count(__u32 counter)
 {

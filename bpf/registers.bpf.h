@@ -53,6 +53,14 @@ static __always_inline bool current_call(struct call *ret)
 	return true;
 }
 
+/* A kernel may be built without. */
+static __always_inline bool uses_io_uring(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return bpf_core_field_exists(task->io_uring) && task->io_uring;
+}
+
 /* struct msghdr of user space, 64 bits: the vector is its third word, the length of it the fourth. */
 static __always_inline void source_of_msghdr(struct source *source, __u64 msghdr)
 {
@@ -88,7 +96,7 @@ static __always_inline void source_of_registers(struct source *source, struct co
 	source->kind = SOURCE_NONE;
 	source->skip = 0;
 	/* Its receives run in the middle of other system calls, also of other receives. */
-	if (bpf_get_current_task_btf()->io_uring)
+	if (uses_io_uring())
 		return;
 	if (!current_call(&call))
 		return;

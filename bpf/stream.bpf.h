@@ -282,6 +282,17 @@ static __always_inline void record_fill(struct work *w, struct conn *c, struct s
 		r->decision = w->decision;
 }
 
+/* Not one within the other: all frames together would be more than Linux 6.1 allows. */
+static __always_inline void open_request(struct work *w, struct conn *c, bool is_blind)
+{
+	int r = publish_server(w, c, is_blind);
+
+	if (r > 0)
+		unit_add(w, c);
+	else if (r < 0)
+		unit_lose(w);
+}
+
 /*
  * Records the window's part of a head: 'length' bytes from WINDOW_AT on. A part that is lost takes the whole
  * message with it: a request is then counted once, and its response is not recorded either.
@@ -311,7 +322,7 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 		}
 		c->lost |= exchange_bit(s->exchange);
 		if (c->role == ROLE_SERVER)
-			publish_server(w, c, true);
+			open_request(w, c, true);
 		return;
 	}
 	/* A later exchange proves to the reader that this one is over. */
@@ -322,7 +333,7 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 	if (!(flags & HEAD_DECISION))
 		return;
 	if (c->role == ROLE_SERVER)
-		publish_server(w, c, false);
+		open_request(w, c, false);
 	else
 		publish_client(w, c);
 }
@@ -332,7 +343,7 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 	c->pid = w->pid;
 	c->proc_id = w->proc_id;
 	if (!(c->known.seen & PROC_SEEN_HTTP1)) {
-		struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+		struct proc *proc = proc_of(w);
 
 		if (proc)
 			proc->seen |= PROC_SEEN_HTTP1;
@@ -348,7 +359,7 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 
 static __always_inline void note_protocol(struct work *w)
 {
-	struct proc *proc = bpf_map_lookup_elem(&procs, &w->pid);
+	struct proc *proc = proc_of(w);
 	__u8 first = BYTE(&w->scan, w->pos);
 
 	if (!proc)
@@ -411,7 +422,7 @@ static __always_inline bool ends_here(const struct work *w, const struct stream 
 {
 	if (s->facts.status / 100 == 1 && s->facts.status != 101)
 		return false;
-	if (w->is_tx && w->bytes > SHORT_SEND)
+	if (w->is_tx && (w->bytes > SHORT_SEND || w->may_fail))
 		return false;
 	return complete || (s->phase == PHASE_BODY && s->body_left <= w->bytes - w->at - length);
 }

@@ -11,11 +11,11 @@
 
 #include "abi.h"
 #include "base/log.h"
-#include "skeleton/tap_tracepoint.skel.h"
+#include "probe/tap.h"
 
 struct probe {
-	enum probe_tap tap;
-	struct tap_tracepoint *skeleton;
+	enum probe_tap used;
+	struct tap tap;
 	struct probe_refusal refusals[_PROBE_TAP_MAX];
 	int n_cpus;
 	uint16_t selected[SELECTED_SLOTS]; /* selected processes by slot, see abi.h */
@@ -33,8 +33,8 @@ const char *probe_tap_name(enum probe_tap tap)
 	return tap_names[tap];
 }
 
-/* libbpf's last warning: the best reason there is when a load is refused. */
-static char last_warning[256];
+/* libbpf's first warning: the best reason there is when a load is refused. What follows only repeats it. */
+static char first_warning[200];
 
 static int libbpf_log(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -44,9 +44,8 @@ static int libbpf_log(enum libbpf_print_level level, const char *format, va_list
 		return 0;
 	vsnprintf(line, sizeof(line), format, args);
 	line[strcspn(line, "\n")] = '\0';
-	/* The verifier's log comes as one huge warning: its first line says nothing. */
-	if (level == LIBBPF_WARN && !strstr(line, "BEGIN PROG LOAD LOG"))
-		memcpy(last_warning, line, sizeof(last_warning));
+	if (level == LIBBPF_WARN && !first_warning[0])
+		sscanf(line, "libbpf: %199[^\n]", first_warning);
 	log_debug("%s", line);
 	return 0;
 }
@@ -68,90 +67,148 @@ static void raise_memlock(void)
 		log_debug("Cannot raise RLIMIT_MEMLOCK, ignoring: %m");
 }
 
-static int tracepoint_load(struct probe *p, const struct probe_options *o)
+static void tap_close(struct tap *tap)
 {
-	struct tap_tracepoint *skeleton = tap_tracepoint__open();
+	if (!tap->skeleton)
+		return;
+	bpf_object__destroy_skeleton(tap->base);
+	free(tap->skeleton);
+	tap->skeleton = NULL;
+}
+
+static int tap_load(struct tap *tap, const struct probe_options *o)
+{
 	int r;
 
-	if (!skeleton)
-		return -errno;
-	skeleton->rodata->head_bytes_max = o->head_bytes_max;
-	bpf_map__set_max_entries(skeleton->maps.ring, o->ring_bytes);
-	bpf_map__set_max_entries(skeleton->maps.procs, o->processes_max);
-	bpf_map__set_max_entries(skeleton->maps.requests, o->requests_max);
-	bpf_map__set_max_entries(skeleton->maps.units, o->requests_max);
-	bpf_map__set_max_entries(skeleton->maps.joins, o->requests_max);
+	*tap->head_bytes_max = o->head_bytes_max;
+	bpf_map__set_max_entries(tap->ring, o->ring_bytes);
+	bpf_map__set_max_entries(tap->procs, o->processes_max);
+	bpf_map__set_max_entries(tap->requests, o->requests_max);
+	bpf_map__set_max_entries(tap->units, o->requests_max);
+	bpf_map__set_max_entries(tap->joins, o->requests_max);
+	r = bpf_object__load_skeleton(tap->base);
+	return r ? r : bpf_object__attach_skeleton(tap->base);
+}
 
-	r = tap_tracepoint__load(skeleton);
+static const struct {
+	tap_open_fn open;
+	tap_share_fn share;
+} taps[_PROBE_TAP_MAX] = {
+	[PROBE_TAP_FENTRY] = {tap_fentry_open, tap_fentry_share},
+	[PROBE_TAP_TRACEPOINT] = {tap_tracepoint_open, tap_tracepoint_share},
+};
+
+/* Returns 0, TAP_REFUSED with the reason kept, or a negative errno, with the reason kept too. */
+static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel,
+		   const struct probe_options *o)
+{
+	struct probe_refusal *refusal = &p->refusals[tap];
+	int r;
+
+	if (!taps[tap].open) {
+		snprintf(refusal->reason, sizeof(refusal->reason), "this version has no such tap");
+		return TAP_REFUSED;
+	}
+	first_warning[0] = '\0';
+	r = taps[tap].open(kernel, &p->tap, refusal);
+	if (r > 0)
+		return r;
 	if (!r)
-		r = tap_tracepoint__attach(skeleton);
+		r = tap_load(&p->tap, o);
 	if (r) {
-		tap_tracepoint__destroy(skeleton);
+		tap_close(&p->tap);
+		snprintf(refusal->reason, sizeof(refusal->reason), "%s",
+			 first_warning[0] ? first_warning : strerror(-r));
 		return r;
 	}
-	p->skeleton = skeleton;
-	p->tap = PROBE_TAP_TRACEPOINT;
+	taps[tap].share(&p->tap);
+	p->used = tap;
 	return 0;
 }
 
-static int (*const tap_loads[_PROBE_TAP_MAX])(struct probe *p, const struct probe_options *o) = {
-	[PROBE_TAP_TRACEPOINT] = tracepoint_load,
-};
+/* The enumerators of enum bpf_func_id are the helpers that a kernel has. */
+static bool has_helper(const struct btf *kernel, const char *name)
+{
+	int id = btf__find_by_name_kind(kernel, "bpf_func_id", BTF_KIND_ENUM);
+	const struct btf_type *type = id < 0 ? NULL : btf__type_by_id(kernel, (__u32)id);
+
+	for (int i = 0; type && i < btf_vlen(type); i++)
+		if (strcmp(btf__name_by_offset(kernel, btf_enum(type)[i].name_off), name) == 0)
+			return true;
+	return false;
+}
+
+/* Whether this process may load any program at all: a kernel may refuse one kind with the same error. */
+static bool may_load(void)
+{
+	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL) == 1;
+}
+
+/* Tries the taps in their order. Returns as probe_new(). */
+static int choose_tap(struct probe *p, const struct btf *kernel, const struct probe_options *o)
+{
+	bool is_refused = false;
+
+	for (int tap = 0; tap < _PROBE_TAP_MAX; tap++) {
+		int r;
+
+		if (o->tap >= 0 && o->tap != tap)
+			continue;
+		/* All taps share the core, and of what that needs this came last. */
+		if (!has_helper(kernel, "BPF_FUNC_loop")) {
+			snprintf(p->refusals[tap].reason, sizeof(p->refusals[tap].reason),
+				 "needs bpf_loop(), which Linux has since 5.17");
+			continue;
+		}
+		r = tap_try(p, (enum probe_tap)tap, kernel, o);
+		if (!r)
+			return 0;
+		is_refused |= r == -EPERM;
+	}
+	if (is_locked_down())
+		return PROBE_LOCKDOWN;
+	return is_refused && !may_load() ? PROBE_NO_PERMISSION : PROBE_NO_TAP;
+}
+
+DEFINE_CLEANUP(struct btf *, btf__free)
 
 int probe_new(const struct probe_options *o, struct probe **ret,
 	      struct probe_refusal ret_refusals[_PROBE_TAP_MAX])
 {
 	_cleanup_(probe_freep) struct probe *p = calloc(1, sizeof(*p));
-	int last = 0;
+	_cleanup_(btf__freep) struct btf *kernel = NULL;
+	int r;
 
 	if (!p)
 		return -ENOMEM;
 	libbpf_set_print(libbpf_log);
 	raise_memlock();
-	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
-		return PROBE_NO_BTF;
 	p->n_cpus = libbpf_num_possible_cpus();
 	if (p->n_cpus < 1)
 		return p->n_cpus < 0 ? p->n_cpus : -EIO;
+	kernel = btf__load_vmlinux_btf();
+	if (!kernel)
+		return errno == ENOMEM ? -ENOMEM : PROBE_NO_BTF;
 
-	for (int tap = 0; tap < _PROBE_TAP_MAX; tap++) {
-		int r = -EOPNOTSUPP;
-
-		if (o->tap >= 0 && o->tap != tap)
-			continue;
-		if (!tap_loads[tap]) {
-			snprintf(p->refusals[tap].reason, sizeof(p->refusals[tap].reason),
-				 "this version has no such tap");
-			continue;
-		}
-		last_warning[0] = '\0';
-		r = tap_loads[tap](p, o);
-		if (r >= 0) {
-			*ret = TAKE_PTR(p);
-			return 0;
-		}
-		last = r;
-		errno = -r;
-		snprintf(p->refusals[tap].reason, sizeof(p->refusals[tap].reason), "%m (%.200s)",
-			 last_warning);
-	}
+	r = choose_tap(p, kernel, o);
 	memcpy(ret_refusals, p->refusals, sizeof(p->refusals));
-	if (last == -EPERM)
-		return is_locked_down() ? PROBE_LOCKDOWN : PROBE_NO_PERMISSION;
-	return PROBE_NO_TAP;
+	if (r)
+		return r;
+	*ret = TAKE_PTR(p);
+	return 0;
 }
 
 void probe_free(struct probe *p)
 {
 	if (!p)
 		return;
-	tap_tracepoint__destroy(p->skeleton);
+	tap_close(&p->tap);
 	free(p);
 }
 
 enum probe_tap probe_tap_used(const struct probe *p)
 {
-	return p->tap;
+	return p->used;
 }
 
 const struct probe_refusal *probe_refusals(const struct probe *p)
@@ -161,24 +218,24 @@ const struct probe_refusal *probe_refusals(const struct probe *p)
 
 int probe_ring_fd(const struct probe *p)
 {
-	return bpf_map__fd(p->skeleton->maps.ring);
+	return bpf_map__fd(p->tap.ring);
 }
 
 void probe_reader_sleeps(struct probe *p)
 {
-	__atomic_store_n(&p->skeleton->bss->reader_sleeps, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(p->tap.reader_sleeps, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Behind each change of 'procs': connections look again. The kernel side also counts it up; any change will do. */
 static void processes_changed(struct probe *p)
 {
-	__atomic_add_fetch(&p->skeleton->data->procs_generation, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(p->tap.procs_generation, 1, __ATOMIC_SEQ_CST);
 }
 
 int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_thread_units)
 {
 	struct proc proc = {.proc_id = proc_id, .flags = has_thread_units ? PROC_THREAD_UNITS : 0};
-	struct bpf_map *procs = p->skeleton->maps.procs;
+	struct bpf_map *procs = p->tap.procs;
 	uint32_t slot = pid % SELECTED_SLOTS;
 	int r;
 
@@ -202,7 +259,7 @@ int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_
 	/* A slot that is full stays set for good: that costs its processes a look-up, no more. */
 	if (p->selected[slot] < UINT16_MAX)
 		p->selected[slot]++;
-	p->skeleton->bss->selected[slot] = 1;
+	p->tap.selected[slot] = 1;
 	return 0;
 }
 
@@ -211,19 +268,19 @@ void probe_process_remove(struct probe *p, uint32_t pid)
 	uint32_t slot = pid % SELECTED_SLOTS;
 
 	/* The kernel side may have been first, at the exit or exec. */
-	bpf_map__delete_elem(p->skeleton->maps.procs, &pid, sizeof(pid), 0);
+	bpf_map__delete_elem(p->tap.procs, &pid, sizeof(pid), 0);
 	processes_changed(p);
 	if (p->selected[slot] && p->selected[slot] < UINT16_MAX)
 		p->selected[slot]--;
 	if (!p->selected[slot])
-		p->skeleton->bss->selected[slot] = 0;
+		p->tap.selected[slot] = 0;
 }
 
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret)
 {
 	struct proc proc = {0};
 
-	bpf_map__lookup_elem(p->skeleton->maps.procs, &pid, sizeof(pid), &proc, sizeof(proc), 0);
+	bpf_map__lookup_elem(p->tap.procs, &pid, sizeof(pid), &proc, sizeof(proc), 0);
 	*ret = (struct probe_seen){
 		.http1 = proc.seen & PROC_SEEN_HTTP1,
 		.http2 = proc.seen & PROC_SEEN_HTTP2,
@@ -235,7 +292,7 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 void probe_request_revoke(struct probe *p, uint64_t connection, uint32_t exchange)
 {
 	struct request_key key = {.connection = connection, .exchange = exchange};
-	struct bpf_map *requests = p->skeleton->maps.requests;
+	struct bpf_map *requests = p->tap.requests;
 	struct request request;
 
 	/* It stays open, for its thread is busy with it; only nobody's parent. */
@@ -268,17 +325,35 @@ const char *probe_counter_help(size_t i)
 	return counter_helps[i];
 }
 
+/* A program with copies behind it has not lost what it missed: only the last copy's misses count. */
+static bool has_copy(const struct probe *p, const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	struct bpf_program *copy;
+	char next[64];
+	int n = (int)strlen(name), number = 1;
+
+	if (n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9') {
+		number = name[n - 1] - '0';
+		n -= 2;
+	}
+	snprintf(next, sizeof(next), "%.*s_%d", n, name, number + 1);
+	copy = bpf_object__find_program_by_name(p->tap.object, next);
+	return copy && bpf_program__fd(copy) >= 0;
+}
+
 static uint64_t recursion_misses(const struct probe *p)
 {
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_program(program, p->skeleton->obj)
+	bpf_object__for_each_program(program, p->tap.object)
 	{
 		struct bpf_prog_info info = {0};
 		__u32 length = sizeof(info);
 
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0)
+		if (!has_copy(p, program) &&
+		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0)
 			sum += info.recursion_misses;
 	}
 	return sum;
@@ -293,7 +368,7 @@ uint64_t probe_counter_read(const struct probe *p, size_t i)
 	if (i >= _KERNEL_COUNTER_MAX)
 		return recursion_misses(p);
 	values = calloc((size_t)p->n_cpus, sizeof(*values));
-	if (!values || bpf_map__lookup_elem(p->skeleton->maps.counters, &key, sizeof(key), values,
+	if (!values || bpf_map__lookup_elem(p->tap.counters, &key, sizeof(key), values,
 					    (size_t)p->n_cpus * sizeof(*values), 0) < 0)
 		return 0;
 	for (int cpu = 0; cpu < p->n_cpus; cpu++)
@@ -329,16 +404,15 @@ uint64_t probe_map_bytes(const struct probe *p)
 	struct bpf_map *map;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_map(map, p->skeleton->obj) sum += map_memlock(bpf_map__fd(map));
+	bpf_object__for_each_map(map, p->tap.object) sum += map_memlock(bpf_map__fd(map));
 	return sum;
 }
 
 size_t probe_links(const struct probe *p)
 {
-	struct bpf_link *const *links = (struct bpf_link *const *)&p->skeleton->links;
 	size_t n = 0;
 
-	for (size_t i = 0; i < sizeof(p->skeleton->links) / sizeof(*links); i++)
-		n += links[i] != NULL;
+	for (int i = 0; i < p->tap.base->prog_cnt; i++)
+		n += *p->tap.base->progs[i].link != NULL;
 	return n;
 }

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -36,10 +37,39 @@ static void keep(void *userdata, const struct event *e)
 	events[n_events++] = *e;
 }
 
+/* TSUNAGI_TAP names the tap to be tested; else it is the one that the kernel takes first. */
+static int wanted_tap(void)
+{
+	const char *name = getenv("TSUNAGI_TAP");
+
+	for (int i = 0; name && i < _PROBE_TAP_MAX; i++)
+		if (strcmp(name, probe_tap_name((enum probe_tap)i)) == 0)
+			return i;
+	return -1;
+}
+
+/* What the verifier had to do for each program, for the table of docs/performance.md. */
+static void print_programs(void)
+{
+	__u32 id = 0;
+
+	printf("tap: %s\n", probe_tap_name(probe_tap_used(probe)));
+	while (bpf_prog_get_next_id(id, &id) == 0) {
+		struct bpf_prog_info info = {0};
+		__u32 length = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(id);
+
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &length) == 0)
+			printf("program: %s %u instructions verified\n", info.name,
+			       info.verified_insns);
+		close(fd);
+	}
+}
+
 static int setup(void **state)
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
-	struct probe_options options = {.tap = -1,
+	struct probe_options options = {.tap = wanted_tap(),
 					.head_bytes_max = 16384,
 					.processes_max = 16,
 					.requests_max = 64,
@@ -48,9 +78,12 @@ static int setup(void **state)
 	(void)state;
 	if (probe_new(&options, &probe, refusals) != 0) {
 		for (int i = 0; i < _PROBE_TAP_MAX; i++)
-			printf("%s: %s\n", probe_tap_name((enum probe_tap)i), refusals[i].reason);
+			if (refusals[i].reason[0])
+				printf("refused: %s: %s\n", probe_tap_name((enum probe_tap)i),
+				       refusals[i].reason);
 		return -1;
 	}
+	print_programs();
 	return event_reader_new(probe_ring_fd(probe), keep, NULL, &reader);
 }
 
@@ -178,6 +211,118 @@ static void test_end_of_a_long_response(void **state)
 	event_reader_drain(reader);
 }
 
+/* What the server's end was seen to receive, its parts put together. */
+static void expect_received(const char *text)
+{
+	char all[4096] = "";
+
+	usleep(50000);
+	event_reader_drain(reader);
+	for (unsigned int i = 0; i < n_events; i++)
+		if (events[i].type == EVENT_HEAD && events[i].head.is_request &&
+		    events[i].role == EVENT_ROLE_SERVER)
+			strncat(all, texts[i], sizeof(all) - strlen(all) - 1);
+	assert_string_equal(all, text);
+}
+
+/* A look at the bytes is no receive; a vector's short segments are put together again. */
+static void test_peek_and_vector(void **state)
+{
+	char first[3], second[1], third[8192];
+	struct iovec vector[] = {{first, sizeof(first)},
+				 {second, 0},
+				 {second, sizeof(second)},
+				 {third, sizeof(third)}};
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	connect_pair(fds);
+	assert_int_equal(send(fds[0], REQUEST, strlen(REQUEST), 0), strlen(REQUEST));
+	assert_int_equal(recv(fds[1], third, sizeof(third), MSG_PEEK), strlen(REQUEST));
+	assert_int_equal(readv(fds[1], vector, 4), strlen(REQUEST));
+	expect_received(REQUEST);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
+/* Each message of a recvmmsg call, which only a tap with the kernel's iterator can tell apart. */
+static void test_messages_of_one_call(void **state)
+{
+	char buffers[4][10];
+	struct iovec vectors[4][2];
+	struct mmsghdr messages[4] = {0};
+	int fds[2];
+
+	(void)state;
+	if (probe_tap_used(probe) != PROBE_TAP_FENTRY)
+		skip();
+	for (int i = 0; i < 4; i++) {
+		vectors[i][0] = (struct iovec){buffers[i], 4};
+		vectors[i][1] = (struct iovec){buffers[i] + 4, 6};
+		messages[i].msg_hdr = (struct msghdr){.msg_iov = vectors[i], .msg_iovlen = 2};
+	}
+	n_events = 0;
+	connect_pair(fds);
+	assert_int_equal(send(fds[0], REQUEST, strlen(REQUEST), 0), strlen(REQUEST));
+	assert_int_equal(recvmmsg(fds[1], messages, 4, MSG_WAITFORONE, NULL), 4);
+	expect_received(REQUEST);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
+static unsigned int responses_of_server(void)
+{
+	unsigned int n = 0;
+
+	usleep(50000);
+	event_reader_drain(reader);
+	for (unsigned int i = 0; i < n_events; i++)
+		n += events[i].type == EVENT_HEAD && !events[i].head.is_request &&
+		     events[i].role == EVENT_ROLE_SERVER;
+	return n;
+}
+
+/* A send that finds no room has sent nothing: the response is told of when it leaves. */
+static void test_no_room(void **state)
+{
+	char bytes[8192] = "";
+	size_t filled = 0;
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	connect_pair(fds);
+	move(fds[0], fds[1], REQUEST);
+	/* Filled unseen. Room may still come for a while, as the peer puts its memory in order. */
+	probe_process_remove(probe, (uint32_t)getpid());
+	for (int calm = 0; calm < 4; calm++) {
+		ssize_t n;
+
+		while ((n = send(fds[1], bytes, calm ? 1 : sizeof(bytes), MSG_DONTWAIT)) > 0) {
+			filled += (size_t)n;
+			calm = 0;
+		}
+		usleep(100000);
+	}
+	assert_int_equal(probe_process_set(probe, (uint32_t)getpid(), 5, true), 0);
+	assert_int_equal(send(fds[1], RESPONSE, strlen(RESPONSE), MSG_DONTWAIT), -1);
+	assert_int_equal(responses_of_server(), 0);
+	while (filled) {
+		ssize_t n = recv(fds[0], bytes, MIN(filled, sizeof(bytes)), 0);
+
+		assert_true(n > 0);
+		filled -= (size_t)n;
+	}
+	move(fds[1], fds[0], RESPONSE);
+	assert_int_equal(responses_of_server(), 1);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
 static void test_unselected_is_not_followed(void **state)
 {
 	int fds[2];
@@ -245,6 +390,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_exchange),
 		cmocka_unit_test(test_end_of_a_long_response),
+		cmocka_unit_test(test_peek_and_vector),
+		cmocka_unit_test(test_messages_of_one_call),
+		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_unselected_is_not_followed),
 		cmocka_unit_test(test_map_memory_is_bounded),
 		cmocka_unit_test(test_nothing_stays_behind),

@@ -56,6 +56,15 @@ def case_java_chain(run):
     return judge_chain(run, daemon, front, back)
 
 
+def case_java_few(run):
+    """500 requests at 8 connections: the Java chain for slow machines."""
+    need("java", "javac")
+    front, back = java_chain(run)
+    daemon = run.daemon()
+    run.load(front.port, 500, 8, traceparent=20)
+    return judge_chain(run, daemon, front, back)
+
+
 def case_java_chain_jaeger(run):
     """The same, judged by what a real Jaeger answers."""
     need("java", "javac")

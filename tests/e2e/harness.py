@@ -25,6 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TSUNAGI_BIN", ROOT / "build/release/bin"))
 JAEGER_BINARIES = ("/var/cache/tsunagi/jaeger-v1.76.0/jaeger", "/var/cache/tsunagi/jaeger-build/jaeger")
 SCALE = float(os.environ.get("TSUNAGI_E2E_SCALE", "1"))  # of the request counts that are not fixed
+PATIENCE = float(os.environ.get("TSUNAGI_E2E_PATIENCE", "1"))  # of the waiting times, for machines that are slow
+TAP = os.environ.get("TSUNAGI_TAP")  # the tap that every daemon is told to use
 
 JAEGER_CONFIG = """
 service:
@@ -59,7 +61,7 @@ def scaled(n, least=1):
 
 def wait_until(condition, seconds, what, interval=0.02):
     """Polls until the condition is true and returns its value."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while True:
         value = condition()
         if value:
@@ -120,7 +122,7 @@ class Process:
 
     def wait(self, seconds):
         try:
-            return self.popen.wait(seconds)
+            return self.popen.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:
             raise Failure(f"{self.name} did not end within {seconds} s") from None
 
@@ -129,7 +131,7 @@ class Process:
         if self.running():
             self.popen.send_signal(signal_number)
         try:
-            return self.popen.wait(seconds)
+            return self.popen.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()
@@ -156,6 +158,8 @@ class Daemon(Process):
         self.run = run
         self.runtime = run.directory / "run"
         if config is not None:
+            if TAP and "tap:" not in config:
+                config += f"tap: {TAP}\n"
             config_path = run.directory / f"{name}.yaml"
             config_path.write_text(config)
             arguments = ["--config", config_path, *arguments]
@@ -180,7 +184,7 @@ class Daemon(Process):
         begin = time.monotonic()
         status = self.stop(15)
         expect(status == 0, f"tsunagid exited with {status}: {tail(self.stderr_path)}")
-        expect(time.monotonic() - begin < 6, "tsunagid took more than 5 s to end")
+        expect(time.monotonic() - begin < 6 * PATIENCE, "tsunagid took more than 5 s to end")
 
     def spans(self):
         try:

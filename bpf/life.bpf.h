@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * The programs that every tap needs besides its own: for the states of sockets and the lives of processes. BTF
+ * tracepoints that all supported kernels have. Each tap_*.bpf.c includes this once.
+ */
+#pragma once
+
+#include "core.bpf.h"
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(tp_state, struct sock *sk, int old_state, int new_state)
+{
+	on_state(sk, new_state);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
+{
+	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = old_tid};
+	__u32 pid = task->tgid;
+
+	/* Another program now: what was known of it holds no longer. */
+	if (selected[pid % SELECTED_SLOTS])
+		bpf_map_delete_elem(&units, &key);
+	if (!bpf_map_delete_elem(&procs, &pid))
+		__sync_fetch_and_add(&procs_generation, 1);
+	emit_process(PROCESS_EXEC, task, 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(tp_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 pid = parent->tgid;
+
+	/* Not for threads; and only the children of selected processes matter before they exec or listen. */
+	if (child->tgid == parent->tgid || !bpf_map_lookup_elem(&procs, &pid))
+		return 0;
+	emit_process(PROCESS_FORK, child, pid, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(tp_exit, struct task_struct *task)
+{
+	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = task->pid};
+	__u32 pid = task->tgid;
+
+	/* Not by 'procs': a thread that ends before may have taken the process out of it already. */
+	if (selected[pid % SELECTED_SLOTS])
+		bpf_map_delete_elem(&units, &key);
+	if (task->signal->live.counter)
+		return 0;
+	if (!bpf_map_delete_elem(&procs, &pid))
+		__sync_fetch_and_add(&procs_generation, 1);
+	emit_process(PROCESS_EXIT, task, 0, 0);
+	return 0;
+}

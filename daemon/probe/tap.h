@@ -1,0 +1,59 @@
+/*
+ * What probe.c needs of a tap, whichever it is: each tap_*.c opens its skeleton and hands out this view of it. All
+ * taps have the same maps and variables, since they share the core.
+ */
+#pragma once
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdint.h>
+
+#include "probe/probe.h"
+
+struct tap {
+	void *skeleton; /* struct tap_x, owned */
+	struct bpf_object_skeleton *base;
+	struct bpf_object *object;
+	struct bpf_map *ring, *procs, *requests, *units, *joins, *counters;
+	/* In memory that is shared with the kernel side; valid after loading, through tap_*_share(). */
+	uint32_t *reader_sleeps, *procs_generation;
+	uint8_t *selected;
+	uint32_t *head_bytes_max; /* to be set before loading */
+};
+
+/* The part that depends on the skeleton's type only by name. */
+#define TAP_VIEW(s)                                                                               \
+	(struct tap)                                                                              \
+	{                                                                                         \
+		.skeleton = (s), .base = (s)->skeleton, .object = (s)->obj,                       \
+		.ring = (s)->maps.ring, .procs = (s)->maps.procs, .requests = (s)->maps.requests, \
+		.units = (s)->maps.units, .joins = (s)->maps.joins,                               \
+		.counters = (s)->maps.counters,                                                   \
+		.head_bytes_max = (uint32_t *)&(s)->rodata->head_bytes_max,                       \
+	}
+
+/* Loading moves these. */
+#define TAP_SHARE(tap, s)                                                           \
+	do {                                                                        \
+		(tap)->reader_sleeps = (uint32_t *)&(s)->bss->reader_sleeps;        \
+		(tap)->procs_generation = (uint32_t *)&(s)->data->procs_generation; \
+		(tap)->selected = (s)->bss->selected;                               \
+	} while (0)
+
+/*
+ * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or TAP_REFUSED with the
+ * reason in 'ret_refusal'.
+ */
+enum { TAP_REFUSED = 1 };
+typedef int (*tap_open_fn)(const struct btf *kernel, struct tap *ret_tap,
+			   struct probe_refusal *ret_refusal);
+/* To be called when it has been loaded. */
+typedef void (*tap_share_fn)(struct tap *tap);
+
+int tap_fentry_open(const struct btf *kernel, struct tap *ret_tap,
+		    struct probe_refusal *ret_refusal);
+void tap_fentry_share(struct tap *tap);
+int tap_tracepoint_open(const struct btf *kernel, struct tap *ret_tap,
+			struct probe_refusal *ret_refusal);
+void tap_tracepoint_share(struct tap *tap);
