@@ -325,21 +325,35 @@ const char *probe_counter_help(size_t i)
 	return counter_helps[i];
 }
 
-/* A program with copies behind it has not lost what it missed: only the last copy's misses count. */
-static bool has_copy(const struct probe *p, const struct bpf_program *program)
+static uint64_t program_misses(const struct bpf_program *program)
 {
-	const char *name = bpf_program__name(program);
-	struct bpf_program *copy;
-	char next[64];
-	int n = (int)strlen(name), number = 1;
+	struct bpf_prog_info info = {0};
+	__u32 length = sizeof(info);
 
-	if (n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9') {
-		number = name[n - 1] - '0';
-		n -= 2;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) < 0)
+		return 0;
+	return info.recursion_misses;
+}
+
+/* What a program and its copies ('name'_2 and so on) all missed: no more can have been lost than the least of them. */
+static uint64_t least_misses(const struct probe *p, const struct bpf_program *program)
+{
+	uint64_t least = program_misses(program);
+
+	for (int i = 2; i <= 9; i++) {
+		const struct bpf_program *copy;
+		char name[64];
+		uint64_t n;
+
+		snprintf(name, sizeof(name), "%.60s_%d", bpf_program__name(program), i);
+		copy = bpf_object__find_program_by_name(p->tap.object, name);
+		if (!copy || bpf_program__fd(copy) < 0)
+			break;
+		n = program_misses(copy);
+		if (n < least)
+			least = n;
 	}
-	snprintf(next, sizeof(next), "%.*s_%d", n, name, number + 1);
-	copy = bpf_object__find_program_by_name(p->tap.object, next);
-	return copy && bpf_program__fd(copy) >= 0;
+	return least;
 }
 
 static uint64_t recursion_misses(const struct probe *p)
@@ -349,12 +363,8 @@ static uint64_t recursion_misses(const struct probe *p)
 
 	bpf_object__for_each_program(program, p->tap.object)
 	{
-		struct bpf_prog_info info = {0};
-		__u32 length = sizeof(info);
-
-		if (!has_copy(p, program) &&
-		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0)
-			sum += info.recursion_misses;
+		if (!tap_is_copy(program))
+			sum += least_misses(p, program);
 	}
 	return sum;
 }

@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "probe/probe.h"
 
@@ -40,6 +41,15 @@ struct tap {
 		(tap)->procs_generation = (uint32_t *)&(s)->data->procs_generation; \
 		(tap)->selected = (s)->bss->selected;                               \
 	} while (0)
+
+/* Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number from 2. */
+static inline bool tap_is_copy(const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	size_t n = strlen(name);
+
+	return n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9';
+}
 
 /*
  * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or TAP_REFUSED with the

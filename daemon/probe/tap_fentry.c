@@ -28,13 +28,6 @@ static bool is_preemptible(void)
 	return uname(&name) < 0 || strstr(name.version, "PREEMPT");
 }
 
-static bool is_copy(const char *name)
-{
-	size_t n = strlen(name);
-
-	return n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9';
-}
-
 /* Leaves out programs for functions that this kernel has not, and copies that it does not need. */
 static void choose_programs(const struct btf *kernel, struct bpf_object *object)
 {
@@ -46,7 +39,7 @@ static void choose_programs(const struct btf *kernel, struct bpf_object *object)
 		const char *function = strchr(bpf_program__section_name(program), '/') + 1;
 		const char *name = bpf_program__name(program);
 
-		if (is_copy(name) && !needs_copies)
+		if (tap_is_copy(program) && !needs_copies)
 			bpf_program__set_autoload(program, false);
 		if (strstr(name, "_if_") &&
 		    btf__find_by_name_kind(kernel, function, BTF_KIND_FUNC) < 0)
