@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The one header that the kernel side and user space share: records of the ring, keys and values of the maps,
- * limits, and the counters of the kernel side. Included by bpf/, daemon/event and daemon/probe alone.
+ * The one header that the kernel side and user space share: records of the ring, keys and values of
+ * the maps, limits, and the counters of the kernel side. Included by bpf/, daemon/event and
+ * daemon/probe alone.
  *
- * Fixed-width types, explicit padding, sizes asserted on both sides. All times are CLOCK_MONOTONIC in
- * nanoseconds; ports are in host order; addresses and ids in network order.
+ * Fixed-width types, explicit padding, sizes asserted on both sides. All times are CLOCK_MONOTONIC
+ * in nanoseconds; ports are in host order; addresses and ids in network order.
  */
 #pragma once
 
@@ -20,7 +21,8 @@
 #define LINE_CARRY 96
 /* Requests of one connection that may be unanswered; more, and the connection is given up. */
 #define PIPELINE_MAX 64
-/* Requests a unit of work remembers, open or not; with a second one open it is a loop (struct unit). */
+/* Requests a unit of work remembers, open or not; with a second one open it is a loop (struct
+ * unit). */
 #define UNIT_REQUESTS_MAX 4
 
 enum record_type {
@@ -55,7 +57,8 @@ enum head_flags {
 	HEAD_DECISION = 1 << 5,
 };
 
-/* Why a head has the parent it has; the values are those of enum parent_reason in daemon/model/event.h. */
+/* Why a head has the parent it has; the values are those of enum parent_reason in
+ * daemon/model/event.h. */
 enum decision_reason {
 	DECISION_UNDECIDED,
 	DECISION_HEADER,
@@ -75,7 +78,8 @@ struct trace_ids {
 	__u8 span_id[8];
 };
 
-/* One decision a request head, taken before its bytes leave (client) or when its end was received (server). */
+/* One decision a request head, taken before its bytes leave (client) or when its end was received
+ * (server). */
 struct decision {
 	struct trace_ids ids;
 	__u8 parent_span_id[8];
@@ -115,9 +119,10 @@ enum close_what {
 
 struct record_close {
 	struct record_header header;
-	__u32 what;  /* enum close_what */
-	__u32 error; /* sk_err */
-	__u32 has_unseen; /* bytes of a response passed by a way that is not watched, or could not be read */
+	__u32 what;       /* enum close_what */
+	__u32 error;      /* sk_err */
+	__u32 has_unseen; /* bytes of a response passed by a way that is not watched, or could not
+			     be read */
 	__u32 pad;
 };
 _Static_assert(sizeof(struct record_close) == 56, "record_close");
@@ -154,12 +159,14 @@ struct proc {
 	__u32 proc_id;
 	__u32 flags;      /* enum proc_flags, by user space */
 	__u32 seen;       /* enum proc_seen, by the kernel side */
-	__u32 hands_over; /* by the kernel side, for good: its threads are no units (context.bpf.h) */
+	__u32 hands_over; /* by the kernel side, for good: its threads are no units (context.bpf.h)
+			   */
 };
 
 /*
- * Before 'procs' is looked up, a byte tells whether it is worth it: selected[pid % SELECTED_SLOTS] is non-zero when a
- * selected process falls on it. Written by user space alone; what all other processes of the host pay is this test.
+ * Before 'procs' is looked up, a byte tells whether it is worth it: selected[pid % SELECTED_SLOTS]
+ * is non-zero when a selected process falls on it. Written by user space alone; what all other
+ * processes of the host pay is this test.
  */
 #define SELECTED_SLOTS 65536
 
@@ -173,10 +180,11 @@ struct request_key {
 
 struct request {
 	struct trace_ids ids;
-	__u8 parent_span_id
-		[8]; /* of the header that came in, else zero: a forwarded copy is known by it */
+	__u8 parent_span_id[8]; /* of the header that came in, else zero: a forwarded copy is known
+				   by it */
 	__u8 flags;
-	/* It counts as open, but can be nobody's parent: its unit works for a request that we know too little of. */
+	/* It counts as open, but can be nobody's parent: its unit works for a request that we know
+	 * too little of. */
 	__u8 is_blind;
 	__u8 pad[6];
 };
@@ -194,11 +202,13 @@ enum unit_kind { UNIT_THREAD = 1 };
 
 struct unit {
 	struct request_key requests[UNIT_REQUESTS_MAX]; /* connection 0: free */
-	__u32 is_loop; /* it took up a request while it had another one open: it follows no single request, for good */
+	__u32 is_loop; /* it took up a request while it had another one open: it follows no single
+			  request, for good */
 	__u32 pad;
 };
 
-/* --- map 'joins': requests on their way between two sockets of this host, by TCP sequence numbers */
+/* --- map 'joins': requests on their way between two sockets of this host, by TCP sequence numbers
+ */
 
 struct join_key {
 	__u32 request;  /* sequence number of the head's first byte */

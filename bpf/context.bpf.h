@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * Contexts: which request a unit of work has open, and the one decision for each request head (docs/architecture.md).
- * A parent is right or absent: every doubt is a reason in the decision, never a guess.
+ * Contexts: which request a unit of work has open, and the one decision for each request head
+ * (docs/architecture.md). A parent is right or absent: every doubt is a reason in the decision,
+ * never a guess.
  *
- * A decision is taken first (decide_*), recorded in the ring by the caller, and published (publish_*) only when
- * that succeeded: what was lost can be nobody's parent.
+ * A decision is taken first (decide_*), recorded in the ring by the caller, and published
+ * (publish_*) only when that succeeded: what was lost can be nobody's parent.
  */
 #pragma once
 
@@ -77,7 +78,8 @@ SUBPROGRAM int decide_server(struct work *w, struct stream *s)
 	return 0;
 }
 
-/* The one open request of the current thread, copied to 'parent'. Returns the reason: DECISION_UNIT, or why none. */
+/* The one open request of the current thread, copied to 'parent'. Returns the reason:
+ * DECISION_UNIT, or why none. */
 SUBPROGRAM int unit_request(struct work *w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
@@ -134,7 +136,8 @@ SUBPROGRAM int decide_client(struct work *w, struct stream *s)
 	}
 	reason = unit_request(w);
 	if (s->facts.traceparent == TRACEPARENT_VALID) {
-		/* The application's own header. A copy of the one that came in makes the server span the parent. */
+		/* The application's own header. A copy of the one that came in makes the server
+		 * span the parent. */
 		ids_from_header(d, &s->facts);
 		if (reason == DECISION_UNIT &&
 		    same_bytes8(w->parent.parent_span_id, s->facts.parent_id) &&
@@ -158,8 +161,9 @@ static const struct unit unit_without_requests;
 static const struct unit unit_lost = {.is_loop = 1};
 
 /*
- * Adds the newest request to the current thread's; dead ones make room. A thread that has one open and takes up
- * another, on whatever connection, is a loop: which of them it works for at any moment cannot be told, now or later.
+ * Adds the newest request to the current thread's; dead ones make room. A thread that has one open
+ * and takes up another, on whatever connection, is a loop: which of them it works for at any moment
+ * cannot be told, now or later.
  */
 SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
 {
@@ -196,7 +200,8 @@ SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
 	return 0;
 }
 
-/* The current thread works for a request that has no entry: whatever it has else is not what it works for. */
+/* The current thread works for a request that has no entry: whatever it has else is not what it
+ * works for. */
 SUBPROGRAM int unit_lose(struct work *w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
@@ -211,9 +216,10 @@ SUBPROGRAM int unit_lose(struct work *w)
 }
 
 /*
- * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one that was not
- * received on a blocking socket, and one that was sent before the one ahead was answered: they tell that the thread
- * has something else to do, no more. 1: it is to be added to its unit of work, negative: its unit is to be lost.
+ * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one
+ * that was not received on a blocking socket, and one that was sent before the one ahead was
+ * answered: they tell that the thread has something else to do, no more. 1: it is to be added to
+ * its unit of work, negative: its unit is to be lost.
  */
 SUBPROGRAM int publish_server(struct work *w, struct conn *c, bool is_blind)
 {
@@ -264,7 +270,8 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 	bpf_map_delete_elem(&requests, &key);
 }
 
-/* Offers the request to a server on this host. Its record is in the ring, its bytes have not left. */
+/* Offers the request to a server on this host. Its record is in the ring, its bytes have not left.
+ */
 SUBPROGRAM int publish_client(struct work *w, struct conn *c)
 {
 	struct join_key key = {};
@@ -288,8 +295,9 @@ SUBPROGRAM int publish_client(struct work *w, struct conn *c)
 }
 
 /*
- * A response begins. Where another thread sends it than received the request, this process hands requests over, and
- * its threads take up other work while theirs is open: they are no units of work from now on.
+ * A response begins. Where another thread sends it than received the request, this process hands
+ * requests over, and its threads take up other work while theirs is open: they are no units of work
+ * from now on.
  */
 SUBPROGRAM int check_hand_over(struct work *w, struct conn *c)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * What a tap calls: on_send_start() before bytes leave, on_send_end() when they have or could not, on_send() when a
- * send has returned, on_recv() when a receive has, on_state() at each change of a socket's state. A tap is a thin front that finds the arguments:
- * the socket, where the bytes are, how many.
+ * What a tap calls: on_send_start() before bytes leave, on_send_end() when they have or could not,
+ * on_send() when a send has returned, on_recv() when a receive has, on_state() at each change of a
+ * socket's state. A tap is a thin front that finds the arguments: the socket, where the bytes are,
+ * how many.
  *
- * What is sent is followed in on_send_start(), under the socket's lock and by sequence numbers, so calls of several
- * threads are seen in the order of their bytes, and a send that was cut short is simply seen again when the
- * application sends the rest.
+ * What is sent is followed in on_send_start(), under the socket's lock and by sequence numbers, so
+ * calls of several threads are seen in the order of their bytes, and a send that was cut short is
+ * simply seen again when the application sends the rest.
  */
 #pragma once
 
@@ -51,8 +52,8 @@ static __always_inline void conn_init(struct conn *c, struct sock *sk)
 }
 
 /*
- * The connection of a socket that the current process acts on; NULL when the process is not selected, the socket is
- * none of our business, or it is no longer followed.
+ * The connection of a socket that the current process acts on; NULL when the process is not
+ * selected, the socket is none of our business, or it is no longer followed.
  */
 static __always_inline struct conn *conn_of(struct sock *sk, struct actor *ret_actor)
 {
@@ -199,8 +200,9 @@ static __always_inline bool has_room(const struct sock *sk)
 }
 
 /*
- * Before bytes leave, with the socket's lock held. May be called again for the rest of the same send: what was
- * followed already is skipped by its sequence numbers. 'msg': NULL for pages, whose bytes are not looked at.
+ * Before bytes leave, with the socket's lock held. May be called again for the rest of the same
+ * send: what was followed already is skipped by its sequence numbers. 'msg': NULL for pages, whose
+ * bytes are not looked at.
  */
 static __always_inline void on_send_start(struct sock *sk, const struct msghdr *msg, __u64 bytes,
 					  __u32 copy)
@@ -235,9 +237,10 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 }
 
 /*
- * A send has taken 'ret' bytes or failed, and the socket's lock is still held. For a tap whose on_send_start() comes
- * only once, before any wait for room: what failed altogether was followed in vain, and the application may send
- * something else; and what it did not show to on_send_start(), since it might not have left, is followed now.
+ * A send has taken 'ret' bytes or failed, and the socket's lock is still held. For a tap whose
+ * on_send_start() comes only once, before any wait for room: what failed altogether was followed in
+ * vain, and the application may send something else; and what it did not show to on_send_start(),
+ * since it might not have left, is followed now.
  */
 static __always_inline void on_send_end(struct sock *sk, const struct msghdr *msg, int ret,
 					__u32 copy)
@@ -274,7 +277,8 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	follow(w, c, seq - ret, sent_offset(tp) - ret);
 }
 
-/* A send has returned, however: what had to leave for a response to be complete may have left now. */
+/* A send has returned, however: what had to leave for a response to be complete may have left now.
+ */
 static __always_inline void on_send(struct sock *sk)
 {
 	__u32 pid = bpf_get_current_pid_tgid() >> 32;
@@ -302,8 +306,8 @@ static __always_inline void on_read_end(struct conn *c)
 }
 
 /*
- * Whether io_uring may have received this for a thread that does something else: its receives are made by workers, and
- * in the middle of whatever system call the thread makes next.
+ * Whether io_uring may have received this for a thread that does something else: its receives are
+ * made by workers, and in the middle of whatever system call the thread makes next.
  */
 static __always_inline bool is_asynchronous(void)
 {
@@ -318,8 +322,8 @@ struct receive {
 };
 
 /*
- * A receive has returned. A socket that is O_NONBLOCK shows as MSG_DONTWAIT in the flags, as does a single call that
- * must not wait.
+ * A receive has returned. A socket that is O_NONBLOCK shows as MSG_DONTWAIT in the flags, as does a
+ * single call that must not wait.
  */
 static __always_inline void on_recv(struct sock *sk, struct receive r)
 {
@@ -364,7 +368,8 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		source_of_registers(&w->source, c);
 	}
 	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
-	/* The connection had ended before this was read: no event will come for what was opened just now. */
+	/* The connection had ended before this was read: no event will come for what was opened
+	 * just now. */
 	if (sk->__sk_common.skc_state == TCP_CLOSE && c->opened != c->closed) {
 		emit_close(c, CLOSE_DONE, sk->sk_err, has_unseen(sk, c));
 		abandon(c);
@@ -380,7 +385,8 @@ static __always_inline void on_mptcp(void)
 		count(COUNT_MPTCP);
 }
 
-/* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is forgotten. */
+/* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is
+ * forgotten. */
 static __always_inline void on_state(struct sock *sk, int new_state)
 {
 	struct tcp_sock *tp;
@@ -405,7 +411,8 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
 		return;
-	/* A response may have left to the last byte and its send not have returned: that comes first. */
+	/* A response may have left to the last byte and its send not have returned: that comes
+	 * first. */
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp && c->role == ROLE_SERVER)
 		finish_sent(c, tp->write_seq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The one place that puts records into the ring. A record that does not fit is lost and counted by the caller's
- * counter; nothing that it announced may be published then.
+ * The one place that puts records into the ring. A record that does not fit is lost and counted by
+ * the caller's counter; nothing that it announced may be published then.
  */
 #pragma once
 
@@ -9,7 +9,8 @@
 
 SUBPROGRAM int wakeup_flag(void)
 {
-	/* Wake a sleeping reader, once; and one that is awake when the ring fills faster than it polls. */
+	/* Wake a sleeping reader, once; and one that is awake when the ring fills faster than it
+	 * polls. */
 	if (reader_sleeps) {
 		reader_sleeps = 0;
 		return BPF_RB_FORCE_WAKEUP;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * follow(): one call's bytes on one direction of a connection, from its place by sequence numbers to the walk over
- * its windows. Everything from here down also compiles for the host (tests/unit/bpf/shim.h).
+ * follow(): one call's bytes on one direction of a connection, from its place by sequence numbers
+ * to the walk over its windows. Everything from here down also compiles for the host
+ * (tests/unit/bpf/shim.h).
  */
 #pragma once
 
 #include "stream.bpf.h"
 
 /*
- * Puts the stream where this call begins: at 'seq', 'offset' bytes into its life. Bytes that passed unseen are
- * taken from the body if they fit into it, else the stream is out of step. False: nothing new in this call.
+ * Puts the stream where this call begins: at 'seq', 'offset' bytes into its life. Bytes that passed
+ * unseen are taken from the body if they fit into it, else the stream is out of step. False:
+ * nothing new in this call.
  */
 static __always_inline bool stream_seek(struct work *w, struct conn *c, struct stream *s, __u32 seq,
 					__u64 offset)
@@ -29,8 +31,8 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 	}
 	gap = (__s32)(seq - s->seq);
 	/*
-	 * More than sequence numbers can tell: by the offsets, whose low bits are not to be trusted, for they are read
-	 * while the network moves them.
+	 * More than sequence numbers can tell: by the offsets, whose low bits are not to be
+	 * trusted, for they are read while the network moves them.
 	 */
 	if ((__s64)(offset - s->offset) > 0x7fffffff)
 		gap = (__s64)(offset - s->offset) +
@@ -69,8 +71,8 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 }
 
 /*
- * A stream that lost its step looks at the beginning of a call again when the other direction has spoken
- * meanwhile. False: it is still out of step.
+ * A stream that lost its step looks at the beginning of a call again when the other direction has
+ * spoken meanwhile. False: it is still out of step.
  */
 static __always_inline bool stream_resync(struct work *w, struct conn *c, struct stream *s)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * HTTP/1 as far as the kernel side must know it: where heads begin and end, how long bodies are, whether a
- * traceparent is there. Pure logic on a buffer, without helpers or maps; compiled for BPF and for the host, so
- * that unit tests and fuzzers run these very lines. Little-endian machines only (x86-64, arm64).
+ * HTTP/1 as far as the kernel side must know it: where heads begin and end, how long bodies are,
+ * whether a traceparent is there. Pure logic on a buffer, without helpers or maps; compiled for BPF
+ * and for the host, so that unit tests and fuzzers run these very lines. Little-endian machines
+ * only (x86-64, arm64).
  *
- * The caller (stream.bpf.h) brings the bytes of one direction of a connection in order, window by window; an
- * unfinished line is carried over, so heads may be cut anywhere. The framing is exact (RFC 9112, section 6):
- * lengths and chunk sizes are followed, and bytes of a body are never taken for a head.
+ * The caller (stream.bpf.h) brings the bytes of one direction of a connection in order, window by
+ * window; an unfinished line is carried over, so heads may be cut anywhere. The framing is exact
+ * (RFC 9112, section 6): lengths and chunk sizes are followed, and bytes of a body are never taken
+ * for a head.
  */
 #pragma once
 
@@ -15,9 +17,9 @@
 #define HTTP_INLINE static inline __attribute__((always_inline, unused))
 
 /*
- * A subprogram is a global function in BPF: the verifier looks at it once, by itself, and not again in every state
- * of every caller; without them a tap took 630,000 verified instructions, of a million allowed. They must allow for
- * NULL and return an int.
+ * A subprogram is a global function in BPF: the verifier looks at it once, by itself, and not again
+ * in every state of every caller; without them a tap took 630,000 verified instructions, of a
+ * million allowed. They must allow for NULL and return an int.
  */
 #ifdef __BPF__
 #define SUBPROGRAM __attribute__((noinline))
@@ -26,8 +28,9 @@
 #endif
 
 /*
- * The buffer that is scanned. Positions are masked before each access, which proves to the verifier that they lie
- * in it; behind the mask there is room for a word, and for a window that is copied to any masked position.
+ * The buffer that is scanned. Positions are masked before each access, which proves to the verifier
+ * that they lie in it; behind the mask there is room for a word, and for a window that is copied to
+ * any masked position.
  */
 #define SCAN_MASK 4095
 struct scan {
@@ -131,8 +134,8 @@ HTTP_INLINE bool http_is_token(__u8 c)
 }
 
 /*
- * Whether the 'length' bytes at 'pos' can be the beginning of a message: a method and a blank, or "HTTP/1.".
- * With few bytes the answer is generous; the end of the first line decides.
+ * Whether the 'length' bytes at 'pos' can be the beginning of a message: a method and a blank, or
+ * "HTTP/1.". With few bytes the answer is generous; the end of the first line decides.
  */
 SUBPROGRAM int http_start_is_plausible(const struct scan *scan, __u32 pos, __u32 length)
 {
@@ -160,7 +163,8 @@ SUBPROGRAM int http_start_is_plausible(const struct scan *scan, __u32 pos, __u32
 	return false;
 }
 
-/* Whether 'length' bytes that begin with 'first' begin with 'text' of 'n' bytes, as far as they go. */
+/* Whether 'length' bytes that begin with 'first' begin with 'text' of 'n' bytes, as far as they go.
+ */
 HTTP_INLINE bool http_begins_with(__u64 first, __u32 length, __u64 text, __u32 n)
 {
 	if (length < n)
@@ -169,8 +173,8 @@ HTTP_INLINE bool http_begins_with(__u64 first, __u32 length, __u64 text, __u32 n
 }
 
 /*
- * Whether the bytes can be the beginning of a message where that is not known for sure: only the methods of
- * RFC 9110 and PATCH will do then, and "HTTP/1.".
+ * Whether the bytes can be the beginning of a message where that is not known for sure: only the
+ * methods of RFC 9110 and PATCH will do then, and "HTTP/1.".
  */
 SUBPROGRAM int http_start_is_known(const struct scan *scan, __u32 pos, __u32 length)
 {
@@ -179,7 +183,8 @@ SUBPROGRAM int http_start_is_known(const struct scan *scan, __u32 pos, __u32 len
 	if (!scan)
 		return false;
 	first = WORD(scan, pos);
-	/* GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, CONNECT, TRACE, each with its blank; HTTP/1. */
+	/* GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, CONNECT, TRACE, each with its blank;
+	 * HTTP/1. */
 	return http_begins_with(first, length, 0x20544547ULL, 4) ||
 	       http_begins_with(first, length, 0x2044414548ULL, 5) ||
 	       http_begins_with(first, length, 0x2054534f50ULL, 5) ||
@@ -230,8 +235,8 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 }
 
 /*
- * Value of "Content-Length:" from 'at' to 'end': blanks, 1 to 18 digits, blanks. One loop after the other and no
- * flags between them: so the verifier's states converge.
+ * Value of "Content-Length:" from 'at' to 'end': blanks, 1 to 18 digits, blanks. One loop after the
+ * other and no flags between them: so the verifier's states converge.
  */
 SUBPROGRAM int http_content_length(struct head_facts *f, const struct scan *scan, __u32 at,
 				   __u32 end)
@@ -301,8 +306,8 @@ HTTP_INLINE int http_hex(__u8 c)
 }
 
 /*
- * Value of "traceparent:" by W3C Trace Context, section 3.2: 55 characters in version 00, a '-' may follow in
- * later ones; lower case only; no all-zero ids; a second header makes both invalid.
+ * Value of "traceparent:" by W3C Trace Context, section 3.2: 55 characters in version 00, a '-' may
+ * follow in later ones; lower case only; no all-zero ids; a second header makes both invalid.
  */
 SUBPROGRAM int http_traceparent(struct head_facts *f, const struct scan *scan, __u32 at, __u32 end)
 {
@@ -388,7 +393,8 @@ HTTP_INLINE void http_header_line(struct head_facts *f, const struct scan *scan,
 
 #define CHUNK_DIGITS_MAX 32 /* leading zeros are allowed */
 
-/* A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk and its CRLF. */
+/* A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk
+ * and its CRLF. */
 SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 pos, __u32 length)
 {
 	__u64 size = 0;
@@ -434,8 +440,9 @@ HTTP_INLINE bool is_framing(const struct scan *scan, __u32 pos, __u32 length)
 }
 
 /*
- * One line at 'pos', 'length' bytes without its '\n' ('is_long': the line goes on behind them). Moves the stream
- * from PHASE_START to PHASE_HEAD behind the first line; the caller moves it on at LINE_HEAD_END and LINE_DONE.
+ * One line at 'pos', 'length' bytes without its '\n' ('is_long': the line goes on behind them).
+ * Moves the stream from PHASE_START to PHASE_HEAD behind the first line; the caller moves it on at
+ * LINE_HEAD_END and LINE_DONE.
  */
 SUBPROGRAM int http_line(struct stream *s, const struct scan *scan, __u32 pos, __u32 length,
 			 bool is_long)
@@ -450,7 +457,8 @@ SUBPROGRAM int http_line(struct stream *s, const struct scan *scan, __u32 pos, _
 	switch (s->phase) {
 	case PHASE_START:
 		if (!length)
-			return LINE_MORE; /* empty lines before a request are allowed (RFC 9112, 2.2) */
+			return LINE_MORE; /* empty lines before a request are allowed (RFC
+					     9112, 2.2) */
 		r = http_start_line(s, scan, pos, length, is_long);
 		if (r == LINE_MORE)
 			s->phase = PHASE_HEAD;
@@ -490,7 +498,8 @@ SUBPROGRAM int http_find_newline(const struct scan *scan, __u32 pos, __u32 end)
 		if (pos + k >= end)
 			return NO_NEWLINE;
 		if (hit) {
-			/* The lowest bit set is exact; the bytes up to its own are counted without a special instruction. */
+			/* The lowest bit set is exact; the bytes up to its own are counted without
+			 * a special instruction. */
 			__u64 below = (hit & -hit) - 1;
 			__u32 at =
 				pos + k - 1 +
@@ -502,7 +511,8 @@ SUBPROGRAM int http_find_newline(const struct scan *scan, __u32 pos, __u32 end)
 	return NO_NEWLINE;
 }
 
-/* How a message goes on behind its head, from its facts; 'request_method' is that of a response's request. */
+/* How a message goes on behind its head, from its facts; 'request_method' is that of a response's
+ * request. */
 HTTP_INLINE void http_begin_body(struct stream *s, __u8 request_method, bool *ret_is_complete,
 				 bool *ret_is_tunnel)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * Where a call's bytes are, by the kernel's own iterator: source_of_iter() for what lies ahead of it, and
- * source_rewind() for what it has passed. The iterator's type and fields changed often; enumerators and fields are
- * found by name in the running kernel.
+ * Where a call's bytes are, by the kernel's own iterator: source_of_iter() for what lies ahead of
+ * it, and source_rewind() for what it has passed. The iterator's type and fields changed often;
+ * enumerators and fields are found by name in the running kernel.
  */
 #pragma once
 
@@ -61,8 +61,9 @@ static long rewind_segment(__u32 i, struct rewind *r)
 }
 
 /*
- * The source is that of an iterator which has passed all bytes of this call: goes back to the first of them. A
- * vector's entries lie before the one where the iterator stands, as the kernel itself relies on (iov_iter_revert).
+ * The source is that of an iterator which has passed all bytes of this call: goes back to the first
+ * of them. A vector's entries lie before the one where the iterator stands, as the kernel itself
+ * relies on (iov_iter_revert).
  */
 SUBPROGRAM int source_rewind(struct work *w)
 {

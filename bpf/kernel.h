@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The kernel's types, declared by us: only the fields that we read, found at load time by CO-RE relocations.
- * So the BPF objects build on a machine without BTF and this file names all that we depend on.
+ * The kernel's types, declared by us: only the fields that we read, found at load time by CO-RE
+ * relocations. So the BPF objects build on a machine without BTF and this file names all that we
+ * depend on.
  */
 #pragma once
 

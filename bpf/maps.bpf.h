@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * Every map of the kernel side, with who writes it, who reads it, its bound and who frees its entries. Sizes are
- * those of the default configuration; probe/ sets them from the config before loading.
+ * Every map of the kernel side, with who writes it, who reads it, its bound and who frees its
+ * entries. Sizes are those of the default configuration; probe/ sets them from the config before
+ * loading.
  */
 #pragma once
 
@@ -14,24 +15,27 @@
 const volatile __u32 head_bytes_max = 16384;
 
 /*
- * Written by the reader when it is about to sleep: the next record then wakes it. While it is awake it polls every
- * few milliseconds and records do not wake it, which was the largest single saving measured.
+ * Written by the reader when it is about to sleep: the next record then wakes it. While it is awake
+ * it polls every few milliseconds and records do not wake it, which was the largest single saving
+ * measured.
  */
 volatile __u32 reader_sleeps;
 
 /*
- * Whether a selected process has a pid of this slot (abi.h): tested before 'procs' is looked up, and the end of the
- * matter for nearly all other processes. Written by probe/ alone, behind the entry in 'procs'; read by every program
- * that is told of bytes. A byte too many costs a look-up, no more.
+ * Whether a selected process has a pid of this slot (abi.h): tested before 'procs' is looked up,
+ * and the end of the matter for nearly all other processes. Written by probe/ alone, behind the
+ * entry in 'procs'; read by every program that is told of bytes. A byte too many costs a look-up,
+ * no more.
  */
 __u8 selected[SELECTED_SLOTS];
 
-/* Changes whenever 'procs' does, so that a connection may remember what it found there. Starts at 1. */
+/* Changes whenever 'procs' does, so that a connection may remember what it found there. Starts
+ * at 1. */
 volatile __u32 procs_generation = 1;
 
 /*
- * ring: records for user space (abi.h). Written by emit.bpf.h alone, read by event/. Full: the record is lost and
- * counted, and what depends on it is not published.
+ * ring: records for user space (abi.h). Written by emit.bpf.h alone, read by event/. Full: the
+ * record is lost and counted, and what depends on it is not published.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -39,9 +43,10 @@ struct {
 } ring SEC(".maps");
 
 /*
- * procs: the selected processes, thread group id → struct proc. Written by user space, but for 'seen' and
- * 'hands_over', which the kernel side finds out. Read by the taps, and by user space for what was seen. Freed by user
- * space, and by the exit and exec of the process. Full: the process is not traced, and says so.
+ * procs: the selected processes, thread group id → struct proc. Written by user space, but for
+ * 'seen' and 'hands_over', which the kernel side finds out. Read by the taps, and by user space for
+ * what was seen. Freed by user space, and by the exit and exec of the process. Full: the process is
+ * not traced, and says so.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -51,11 +56,12 @@ struct {
 } procs SEC(".maps");
 
 /*
- * requests: open server requests of processes whose threads are units → their ids. Written when the head's record is in
- * the ring or was lost; the latter, and others of which too little is known, are blind: they count as open and are
- * nobody's parent. User space makes an entry blind, and no more. Deleted when the response has left, when the server's
- * end has sent its FIN, with the connection, and when nobody can tell any more whether it was answered. Full: the
- * newest is not opened (its calls have no parent), counted. Allocated in advance: entries come and go with every
+ * requests: open server requests of processes whose threads are units → their ids. Written when the
+ * head's record is in the ring or was lost; the latter, and others of which too little is known,
+ * are blind: they count as open and are nobody's parent. User space makes an entry blind, and no
+ * more. Deleted when the response has left, when the server's end has sent its FIN, with the
+ * connection, and when nobody can tell any more whether it was answered. Full: the newest is not
+ * opened (its calls have no parent), counted. Allocated in advance: entries come and go with every
  * request.
  */
 struct {
@@ -66,8 +72,9 @@ struct {
 } requests SEC(".maps");
 
 /*
- * units: units of work → the requests they received. Written by the unit itself only, so without a lock; entries
- * that 'requests' no longer has are dead and purged at the next write. Freed at the thread's exit.
+ * units: units of work → the requests they received. Written by the unit itself only, so without a
+ * lock; entries that 'requests' no longer has are dead and purged at the next write. Freed at the
+ * thread's exit.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -78,8 +85,9 @@ struct {
 } units SEC(".maps");
 
 /*
- * joins: requests under way from a traced client, for a server on the same host to find. Written before the bytes
- * leave; deleted by the server that takes it, by the response, or by the end of the client's connection.
+ * joins: requests under way from a traced client, for a server on the same host to find. Written
+ * before the bytes leave; deleted by the server that takes it, by the response, or by the end of
+ * the client's connection.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -104,13 +112,15 @@ struct source {
 	__u64 skip;     /* bytes of the first segment that are done with */
 	__u32 segments; /* of a vector */
 	__u32 kind;     /* enum source_kind */
-	/* Of a vector, which is walked once: where the walk has got to, and what lies in front of it. */
+	/* Of a vector, which is walked once: where the walk has got to, and what lies in front of
+	 * it. */
 	__u32 first;
 	__u32 pad;
 	__u64 first_at;
 };
 
-/* The record under construction lies at the start of the buffer, a window of bytes behind it; see stream.bpf.h. */
+/* The record under construction lies at the start of the buffer, a window of bytes behind it; see
+ * stream.bpf.h. */
 #define WINDOW_AT (sizeof(struct record_head))
 
 struct work {
@@ -140,10 +150,11 @@ struct work {
 };
 
 /*
- * The kernel skips a program that is running already on that CPU. Where the kernel is preemptible one task may be
- * preempted inside a program, and the next ones would go unseen until it continues. So there are copies of a program
- * at the same place: whatever the first has followed already the others skip, what it missed they follow. Each has
- * scratch memory of its own, since one may be preempted by another.
+ * The kernel skips a program that is running already on that CPU. Where the kernel is preemptible
+ * one task may be preempted inside a program, and the next ones would go unseen until it continues.
+ * So there are copies of a program at the same place: whatever the first has followed already the
+ * others skip, what it missed they follow. Each has scratch memory of its own, since one may be
+ * preempted by another.
  */
 #define COPIES 4
 
@@ -170,23 +181,25 @@ struct conn {
 	/* What 'procs' said of the process that was here last, good for one generation. */
 	__u32 known_pid, known_generation;
 	struct proc known;
-	__u32 opened;    /* exchanges begun: the newest one's number */
-	__u32 responded; /* exchanges whose response was seen to its last byte */
-	__u32 closed;    /* exchanges that are over */
-	__u32 done_seq; /* server: the last byte's sequence number + 1 of the newest response scanned */
-	__u8 role;      /* enum role */
-	__u8 off;       /* not followed (any more) */
+	__u32 opened;      /* exchanges begun: the newest one's number */
+	__u32 responded;   /* exchanges whose response was seen to its last byte */
+	__u32 closed;      /* exchanges that are over */
+	__u32 done_seq;    /* server: the last byte's sequence number + 1 of the newest response
+			      scanned */
+	__u8 role;         /* enum role */
+	__u8 off;          /* not followed (any more) */
 	__u8 is_pipelined; /* a request began before the one ahead was answered */
 	__u8 join_is_out;  /* 'join' is in the map */
 	__u16 family;
 	__u16 pad;
 	__u64 methods_head; /* bit (exchange & 63): HEAD */
 	__u64 methods_connect;
-	__u64 lost;      /* bit: a record of the request was lost */
-	__u64 published; /* bit: the request's context is in 'requests' */
-	__u64 told;      /* bit: the record of the response's head said that it is complete */
-	__u32 unreported; /* an exchange of whose response a record was lost, and no later one got through */
-	__u32 unit_tid; /* the thread that received the newest request with a context */
+	__u64 lost;       /* bit: a record of the request was lost */
+	__u64 published;  /* bit: the request's context is in 'requests' */
+	__u64 told;       /* bit: the record of the response's head said that it is complete */
+	__u32 unreported; /* an exchange of whose response a record was lost, and no later one got
+			     through */
+	__u32 unit_tid;   /* the thread that received the newest request with a context */
 	struct join_key join;
 	__u64 mmsg;      /* the vector of the last recvmmsg, */
 	__u32 mmsg_tid;  /* who called it, */
@@ -198,7 +211,8 @@ struct conn {
 	struct stream rx, tx;
 };
 
-/* conns: socket → its connection. Written by the taps; the kernel frees an entry with its socket. */
+/* conns: socket → its connection. Written by the taps; the kernel frees an entry with its socket.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -206,7 +220,8 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was given. */
+/* Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was
+ * given. */
 static __always_inline struct proc *proc_of(const struct work *w)
 {
 	__u32 pid = w->pid;

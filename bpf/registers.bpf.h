@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * Where a receiving system call put its bytes, from the user's registers: for taps that are not given the msghdr.
- * The six calls read, readv, recvfrom, recvmsg, recvmmsg (recv is recvfrom) of the native ABI; anything else, and
- * 32-bit processes, have bytes that cannot be seen.
+ * Where a receiving system call put its bytes, from the user's registers: for taps that are not
+ * given the msghdr. The six calls read, readv, recvfrom, recvmsg, recvmmsg (recv is recvfrom) of
+ * the native ABI; anything else, and 32-bit processes, have bytes that cannot be seen.
  */
 #pragma once
 
@@ -39,7 +39,8 @@ static __always_inline bool current_call(struct call *ret)
 #if defined(__TARGET_ARCH_x86)
 	if (task->thread_info.status & TS_COMPAT)
 		return false;
-	/* Set until the call returns: behind it run io_uring's receives, with registers that are not theirs. */
+	/* Set until the call returns: behind it run io_uring's receives, with registers that are
+	 * not theirs. */
 	if ((long)regs->ax != -ENOSYS)
 		return false;
 	ret->number = regs->orig_ax;
@@ -61,7 +62,8 @@ static __always_inline bool uses_io_uring(void)
 	return bpf_core_field_exists(task->io_uring) && task->io_uring;
 }
 
-/* struct msghdr of user space, 64 bits: the vector is its third word, the length of it the fourth. */
+/* struct msghdr of user space, 64 bits: the vector is its third word, the length of it the fourth.
+ */
 static __always_inline void source_of_msghdr(struct source *source, __u64 msghdr)
 {
 	__u64 words[2];
@@ -74,9 +76,9 @@ static __always_inline void source_of_msghdr(struct source *source, __u64 msghdr
 }
 
 /*
- * Which message of recvmmsg's vector this is nobody tells. It is the first one unless the same thread was here with
- * the same vector before and nothing was sent since: then it may be a later one of the same call, and the bytes
- * count as not seen.
+ * Which message of recvmmsg's vector this is nobody tells. It is the first one unless the same
+ * thread was here with the same vector before and nothing was sent since: then it may be a later
+ * one of the same call, and the bytes count as not seen.
  */
 static __always_inline bool is_first_of_mmsg(struct conn *c, __u64 vector)
 {

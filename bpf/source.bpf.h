@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * Bytes of a call, wherever they lie: gather() copies a range of a message from one buffer or up to 1,024 vectors
- * into the window of the work buffer.
+ * Bytes of a call, wherever they lie: gather() copies a range of a message from one buffer or up to
+ * 1,024 vectors into the window of the work buffer.
  */
 #pragma once
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * One direction of a connection, walked through the bytes of a call: begins and ends messages, records heads, has the
- * decisions taken, and keeps count of exchanges. Called by follow() (follow.bpf.h), which has found where the bytes
- * belong in the stream; what a tap calls is in core.bpf.h.
+ * One direction of a connection, walked through the bytes of a call: begins and ends messages,
+ * records heads, has the decisions taken, and keeps count of exchanges. Called by follow()
+ * (follow.bpf.h), which has found where the bytes belong in the stream; what a tap calls is in
+ * core.bpf.h.
  *
- * The bytes of a call are looked at in windows. A window begins at WINDOW_AT of the work buffer, with the carried
- * part of an unfinished line directly in front; when it has been scanned, the record's header takes that place, so
- * head bytes are copied once from the process and once into the ring.
+ * The bytes of a call are looked at in windows. A window begins at WINDOW_AT of the work buffer,
+ * with the carried part of an unfinished line directly in front; when it has been scanned, the
+ * record's header takes that place, so head bytes are copied once from the process and once into
+ * the ring.
  */
 #pragma once
 
@@ -40,7 +42,8 @@ static __always_inline void stream_to_start(struct stream *s)
 	s->is_tentative = 0;
 }
 
-/* We no longer know where in a message this direction is: what follows is looked at again when the other spoke. */
+/* We no longer know where in a message this direction is: what follows is looked at again when the
+ * other spoke. */
 static __always_inline void lose_step(struct conn *c, struct stream *s, bool is_tx, __u32 counter)
 {
 	const struct stream *other = is_tx ? &c->rx : &c->tx;
@@ -65,8 +68,8 @@ static long drop_one(__u32 i, struct drop *d)
 }
 
 /*
- * Whether the open requests of a server have been answered can no longer be told: none of them may be a parent from
- * now on. The exchanges themselves go on.
+ * Whether the open requests of a server have been answered can no longer be told: none of them may
+ * be a parent from now on. The exchanges themselves go on.
  */
 SUBPROGRAM int contexts_drop(struct conn *c)
 {
@@ -112,7 +115,8 @@ SUBPROGRAM int message_done(struct work *w, struct conn *c)
 	return 0;
 }
 
-/* The first bytes of a message are there: which exchange does it belong to? False: the connection was given up. */
+/* The first bytes of a message are there: which exchange does it belong to? False: the connection
+ * was given up. */
 SUBPROGRAM int message_start(struct work *w, struct conn *c)
 {
 	const struct stream *other;
@@ -125,7 +129,8 @@ SUBPROGRAM int message_start(struct work *w, struct conn *c)
 	s = this_stream(c, w);
 	other = w->is_tx ? &c->rx : &c->tx;
 	first = BYTE(&w->scan, w->pos);
-	/* A response begins with "HTTP/", and no method does. One byte tells unless it is an 'H'. */
+	/* A response begins with "HTTP/", and no method does. One byte tells unless it is an 'H'.
+	 */
 	if (c->role == ROLE_UNKNOWN) {
 		if (first == 'H' && w->end - w->pos < 2 && !w->is_tx)
 			first = 'G'; /* "HEAD" byte by byte: who receives first is the server */
@@ -192,7 +197,8 @@ static long scan_line(__u32 i, struct walk *l)
 		if (length > LINE_LOOK)
 			length = LINE_LOOK;
 		if (!s->line_is_long && length > LINE_CARRY) {
-			/* Longer than what is carried, or than one look: its beginning tells all we ask. */
+			/* Longer than what is carried, or than one look: its beginning tells all we
+			 * ask. */
 			r = http_line(s, &w->scan, pos, length, true);
 			s->line_is_long = 1;
 		}
@@ -294,8 +300,9 @@ static __always_inline void open_request(struct work *w, struct conn *c, bool is
 }
 
 /*
- * Records the window's part of a head: 'length' bytes from WINDOW_AT on. A part that is lost takes the whole
- * message with it: a request is then counted once, and its response is not recorded either.
+ * Records the window's part of a head: 'length' bytes from WINDOW_AT on. A part that is lost takes
+ * the whole message with it: a request is then counted once, and its response is not recorded
+ * either.
  */
 static __always_inline void record_part(struct work *w, struct conn *c, __u32 flags, __u32 length)
 {
@@ -373,8 +380,8 @@ static __always_inline void note_protocol(struct work *w)
 }
 
 /*
- * Bytes that are no HTTP/1. On a connection that never spoke it, that is all we want to know; where we had been out
- * of step, it was no message that began there.
+ * Bytes that are no HTTP/1. On a connection that never spoke it, that is all we want to know; where
+ * we had been out of step, it was no message that began there.
  */
 static __always_inline void no_http(struct work *w, struct conn *c, struct stream *s)
 {
@@ -401,8 +408,8 @@ static __always_inline void no_http(struct work *w, struct conn *c, struct strea
 }
 
 /*
- * A request where we were out of step: one that begins where a call begins and lasts to its end, or further. In the
- * middle of an upload more would follow, of the upload.
+ * A request where we were out of step: one that begins where a call begins and lasts to its end, or
+ * further. In the middle of an upload more would follow, of the upload.
  */
 static __always_inline bool is_whole_call(const struct work *w, const struct stream *s,
 					  __u32 length, bool complete)
@@ -413,9 +420,9 @@ static __always_inline bool is_whole_call(const struct work *w, const struct str
 }
 
 /*
- * Whether the message whose head ends here ends in this same call, so that no record of its end is needed. What is
- * sent may still block or be cut short: only short sends, which the socket takes at once, are said to be complete
- * before they have left.
+ * Whether the message whose head ends here ends in this same call, so that no record of its end is
+ * needed. What is sent may still block or be cut short: only short sends, which the socket takes at
+ * once, are said to be complete before they have left.
  */
 static __always_inline bool ends_here(const struct work *w, const struct stream *s, __u32 length,
 				      bool complete)
@@ -428,8 +435,8 @@ static __always_inline bool ends_here(const struct work *w, const struct stream 
 }
 
 /*
- * A head, or a part of one, was scanned: 'length' new bytes. Decides and records, then moves the stream on to the
- * body if the head has ended.
+ * A head, or a part of one, was scanned: 'length' new bytes. Decides and records, then moves the
+ * stream on to the body if the head has ended.
  */
 SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool starts)
 {
@@ -452,7 +459,8 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 	if (ended) {
 		flags |= HEAD_END;
 		if (s->facts.is_request != is_request) {
-			/* The other kind of message than the roles say; one that was guessed just now was wrong. */
+			/* The other kind of message than the roles say; one that was guessed just
+			 * now was wrong. */
 			if (is_request && s->exchange == 1 && c->opened == 1) {
 				c->role = ROLE_UNKNOWN;
 				c->opened = 0;
@@ -513,7 +521,8 @@ static __always_inline bool window_open(struct work *w, struct stream *s, __u64 
 	return true;
 }
 
-/* One step of the walk: a stretch of a body, or a window. Returns 1 when there is nothing more to do. */
+/* One step of the walk: a stretch of a body, or a window. Returns 1 when there is nothing more to
+ * do. */
 static long walk_window(__u32 i, struct walk *l)
 {
 	struct work *w = l->w;

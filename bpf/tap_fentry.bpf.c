@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The tap for kernels that take trampolines: entry and exit of tcp_sendmsg_locked(), which holds the socket's lock,
- * and the exits of tcp_sendmsg() and tcp_recvmsg(). It is given the kernel's own iterators, so it also sees what io_uring
- * and recvmmsg receive.
+ * The tap for kernels that take trampolines: entry and exit of tcp_sendmsg_locked(), which holds
+ * the socket's lock, and the exits of tcp_sendmsg() and tcp_recvmsg(). It is given the kernel's own
+ * iterators, so it also sees what io_uring and recvmmsg receive.
  *
- * Programs named fe_if_* and fx_if_* are for functions that not every kernel has; probe/ loads those that it finds.
- * Those with a number at the end are copies (maps.bpf.h), which it loads where the kernel may be preemptible.
+ * Programs named fe_if_* and fx_if_* are for functions that not every kernel has; probe/ loads
+ * those that it finds. Those with a number at the end are copies (maps.bpf.h), which it loads where
+ * the kernel may be preemptible.
  */
 #include "life.bpf.h"
 
@@ -15,8 +16,8 @@ char LICENSE[] SEC("license") = LICENSE_TEXT;
 const volatile __u32 recvmsg_arguments = 5;
 
 /*
- * The n-th word of a program's context. In assembler lest the compiler make one load at a computed place of several
- * alternative ones, which the verifier refuses.
+ * The n-th word of a program's context. In assembler lest the compiler make one load at a computed
+ * place of several alternative ones, which the verifier refuses.
  */
 #define CONTEXT_WORD(ctx, n)                                                             \
 	({                                                                               \
@@ -78,7 +79,8 @@ int BPF_PROG(fx_send_2, struct sock *sk)
 	return 0;
 }
 
-/* sendfile and splice, before Linux 6.5. Not tcp_sendpage_locked(), which compilers put into tcp_sendpage(). */
+/* sendfile and splice, before Linux 6.5. Not tcp_sendpage_locked(), which compilers put into
+ * tcp_sendpage(). */
 SEC("fentry/do_tcp_sendpages")
 int BPF_PROG(fe_if_sendpage_start, struct sock *sk, void *page, int offset, unsigned long size)
 {

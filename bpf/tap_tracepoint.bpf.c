@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The tap for kernels that refuse trampolines: BTF tracepoints at the socket layer (sock_send_length and
- * sock_recv_length, Linux 6.3 and newer) and in TCP (tcp_sendmsg_locked, before the copy).
+ * The tap for kernels that refuse trampolines: BTF tracepoints at the socket layer
+ * (sock_send_length and sock_recv_length, Linux 6.3 and newer) and in TCP (tcp_sendmsg_locked,
+ * before the copy).
  */
 #include "life.bpf.h"
 
@@ -11,8 +12,8 @@ SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(tp_send_start, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int size_goal)
 {
 	/*
-	 * No room: nothing leaves now, and the application may never send this. The tracepoint fires again behind the
-	 * wait for room.
+	 * No room: nothing leaves now, and the application may never send this. The tracepoint
+	 * fires again behind the wait for room.
 	 */
 	if ((!skb || size_goal - (int)skb->len <= 0) && !has_room(sk))
 		return 0;

@@ -13,7 +13,7 @@ enum {
 };
 
 /*
- * Sends the request (one line, without its newline) to DIR/control.sock. Returns 0 and the answer, terminated and
- * to be freed; an outcome above; or a negative errno.
+ * Sends the request (one line, without its newline) to DIR/control.sock. Returns 0 and the answer,
+ * terminated and to be freed; an outcome above; or a negative errno.
  */
 int ask_daemon(const char *dir, const char *request, char **ret_answer);

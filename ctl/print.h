@@ -1,6 +1,6 @@
 /*
- * The daemon's answers as a person reads them. Called by tsunagictl.c; a member that is missing or of another type
- * shows as absent, so that programs of different versions get along.
+ * The daemon's answers as a person reads them. Called by tsunagictl.c; a member that is missing or
+ * of another type shows as absent, so that programs of different versions get along.
  */
 #pragma once
 

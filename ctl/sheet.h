@@ -1,6 +1,6 @@
 /*
- * Text in aligned columns for a terminal. Cells come from outside (process names, paths): control characters in
- * them are replaced, so that nothing but text reaches the terminal. Used by print.c.
+ * Text in aligned columns for a terminal. Cells come from outside (process names, paths): control
+ * characters in them are replaced, so that nothing but text reaches the terminal. Used by print.c.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * tsunagictl: asks the daemon what it does, and prints the answer. Exit status: 0 answered, 1 not answered (no
- * daemon, not root, nothing by that name), 2 wrong usage.
+ * tsunagictl: asks the daemon what it does, and prints the answer. Exit status: 0 answered, 1 not
+ * answered (no daemon, not root, nothing by that name), 2 wrong usage.
  */
 #include <ctype.h>
 #include <errno.h>

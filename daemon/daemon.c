@@ -15,8 +15,8 @@
 #include "metrics/metrics.h"
 
 /*
- * While records come the ring is polled: waking a sleeper for each record was the dearest part of all. After a
- * tenth of a second without any, the reader sleeps until the kernel side wakes it.
+ * While records come the ring is polled: waking a sleeper for each record was the dearest part of
+ * all. After a tenth of a second without any, the reader sleeps until the kernel side wakes it.
  */
 #define POLL_NS        (5 * NSEC_PER_MSEC)
 #define POLLS_TO_SLEEP 20
@@ -146,7 +146,8 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 	if (drain(d) > 0)
 		d->idle_polls = 0;
 	else if (++d->idle_polls >= POLLS_TO_SLEEP) {
-		/* What came between the last look and the announcement would wake nobody: look once more. */
+		/* What came between the last look and the announcement would wake nobody: look once
+		 * more. */
 		probe_reader_sleeps(d->probe);
 		drain(d);
 		return 0;
@@ -195,7 +196,8 @@ static int select_again(const struct process *p, void *userdata)
 	return 0;
 }
 
-/* Process events that the ring had no room for: a pass over /proc finds what they would have said. */
+/* Process events that the ring had no room for: a pass over /proc finds what they would have said.
+ */
 static void repair_processes(struct daemon *d)
 {
 	uint64_t lost = probe_processes_lost(d->probe);
@@ -236,7 +238,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	return timer_in(source, TICK_NS);
 }
 
-/* Discovery has its own times: a process is looked at 30 ms after its exec, not at the next tick. */
+/* Discovery has its own times: a process is looked at 30 ms after its exec, not at the next tick.
+ */
 static int on_discover(sd_event_source *source, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -394,8 +397,9 @@ static int add_sources(struct daemon *d)
 }
 
 /*
- * The ring is small and must be emptied in time, also on a machine that has no CPU to spare: it is little work, and
- * what does not fit is lost. Behind the exporter's start, whose thread keeps the usual priority.
+ * The ring is small and must be emptied in time, also on a machine that has no CPU to spare: it is
+ * little work, and what does not fit is lost. Behind the exporter's start, whose thread keeps the
+ * usual priority.
  */
 static void raise_priority(void)
 {
@@ -454,7 +458,8 @@ static int daemon_start(struct daemon *d)
 	if (r < 0)
 		return r;
 
-	/* The kernel side reports new processes already: none falls between the pass and the events. */
+	/* The kernel side reports new processes already: none falls between the pass and the
+	 * events. */
 	r = discover_scan(d->discover);
 	if (r < 0)
 		return log_error_errno(r, "Cannot look for processes: %m");
@@ -490,7 +495,8 @@ static void daemon_done(struct daemon *d)
 	lock_free(d->lock);
 }
 
-/* Root in name is not root in rights: without this one the processes of other users cannot be looked into. */
+/* Root in name is not root in rights: without this one the processes of other users cannot be
+ * looked into. */
 static void warn_capabilities(void)
 {
 	unsigned long long effective = ~0ULL;

@@ -1,7 +1,7 @@
 /*
- * The daemon: one event loop that reads the ring, keeps the processes and the exchanges, and hands spans to the
- * exporter's thread. main.c parses the command line and calls daemon_run(); everything that modules exchange is
- * wired here, because modules do not know their siblings.
+ * The daemon: one event loop that reads the ring, keeps the processes and the exchanges, and hands
+ * spans to the exporter's thread. main.c parses the command line and calls daemon_run(); everything
+ * that modules exchange is wired here, because modules do not know their siblings.
  */
 #pragma once
 
@@ -19,7 +19,8 @@ struct daemon_options {
 };
 
 /*
- * Runs until SIGTERM or SIGINT. Every failure to start has been logged, in one line, when it returns.
- * Returns the process's exit status: 0 after an orderly end, 1 when it could not start or run.
+ * Runs until SIGTERM or SIGINT. Every failure to start has been logged, in one line, when it
+ * returns. Returns the process's exit status: 0 after an orderly end, 1 when it could not start or
+ * run.
  */
 int daemon_run(const struct daemon_options *options);

@@ -1,6 +1,6 @@
 /*
- * "Why do I see nothing?": a line for each listening process, printed when `--print` has had no span for a while,
- * and the words for what the kernel side saw of a process.
+ * "Why do I see nothing?": a line for each listening process, printed when `--print` has had no
+ * span for a while, and the words for what the kernel side saw of a process.
  */
 #include <inttypes.h>
 

@@ -1,8 +1,9 @@
 /*
  * Log lines: one a decision, on stderr, with sd-daemon priorities when stderr is the journal.
  *
- * A message starts with a capital, has no full stop, puts operands in 'ticks' and the cause last as ": %m"
- * (errno must then be set: log_error_errno() sets it from a negative result). Hot paths use log_ratelimited().
+ * A message starts with a capital, has no full stop, puts operands in 'ticks' and the cause last as
+ * ": %m" (errno must then be set: log_error_errno() sets it from a negative result). Hot paths use
+ * log_ratelimited().
  */
 #pragma once
 
@@ -30,7 +31,8 @@ bool log_site_allowed(uint64_t *last_ns);
 #define log_info(...)    log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-/* Logs with errno set from the negative result 'r' and yields 'r', for `return log_error_errno(r, "...: %m")`. */
+/* Logs with errno set from the negative result 'r' and yields 'r', for `return log_error_errno(r,
+ * "...: %m")`. */
 #define log_error_errno(r, ...)                          \
 	({                                               \
 		int _r = (r);                            \

@@ -1,6 +1,6 @@
 /*
- * Views of bytes: a pointer and a length, never a terminator, never owned. Everything that is cut out of
- * somebody else's buffer is passed on as a struct str.
+ * Views of bytes: a pointer and a length, never a terminator, never owned. Everything that is cut
+ * out of somebody else's buffer is passed on as a struct str.
  */
 #pragma once
 

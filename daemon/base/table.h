@@ -1,14 +1,15 @@
 /*
- * A hash table of things that carry their own link: struct table_node is a member of the entry, the table
- * owns only its buckets. Chained, doubled when full, never shrunk below its first size. Keys are hashed by the
- * caller (table_hash) and compared by the caller while it walks a chain:
+ * A hash table of things that carry their own link: struct table_node is a member of the entry, the
+ * table owns only its buckets. Chained, doubled when full, never shrunk below its first size. Keys
+ * are hashed by the caller (table_hash) and compared by the caller while it walks a chain:
  *
  *	table_for_each_match(node, &t, hash) {
  *		struct conn *c = container_of(node, struct conn, node);
  *		if (c->cookie == cookie) ...
  *	}
  *
- * Used by discover, stitch and export for everything that is looked up by key. Not for use across threads.
+ * Used by discover, stitch and export for everything that is looked up by key. Not for use across
+ * threads.
  */
 #pragma once
 
@@ -45,8 +46,8 @@ struct table_node *table_next(const struct table_node *node);
 	for (struct table_node *node = table_first((t), (hash)); node; node = table_next(node))
 
 /*
- * Calls 'visit' for each entry; the entry visited (and no other) may be removed and freed meanwhile. A visit
- * that returns non-zero ends the walk, and that value is returned; else 0.
+ * Calls 'visit' for each entry; the entry visited (and no other) may be removed and freed
+ * meanwhile. A visit that returns non-zero ends the walk, and that value is returned; else 0.
  */
 int table_walk(struct table *t, int (*visit)(struct table_node *node, void *userdata),
 	       void *userdata);

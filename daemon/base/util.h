@@ -1,5 +1,6 @@
 /*
- * The handful of macros every file uses: array sizes, minimum and maximum, ownership that is visible.
+ * The handful of macros every file uses: array sizes, minimum and maximum, ownership that is
+ * visible.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * From a tree of nodes to struct config, by the table of keys. Called by config.c, for the defaults and for a
- * file.
+ * From a tree of nodes to struct config, by the table of keys. Called by config.c, for the defaults
+ * and for a file.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * The configuration: one table of keys (keys.c) drives the parser, the defaults, --check-config and the
- * commented config/tsunagi.yaml. Loaded once by main.c; constant afterwards.
+ * The configuration: one table of keys (keys.c) drives the parser, the defaults, --check-config and
+ * the commented config/tsunagi.yaml. Loaded once by main.c; constant afterwards.
  */
 #pragma once
 
@@ -43,7 +43,8 @@ struct config {
 	int log_level;             /* log_level: error|warning|info|debug, as enum log_level */
 };
 
-/* A problem of the file: one line for a person, "FILE:LINE:COLUMN: expected ..., got '...'; did you mean '...'?" */
+/* A problem of the file: one line for a person, "FILE:LINE:COLUMN: expected ..., got '...'; did you
+ * mean '...'?" */
 struct config_error {
 	char text[512];
 };
@@ -52,8 +53,8 @@ struct config_error {
 int config_default(struct config *ret);
 
 /*
- * Reads a file on top of the defaults. Returns 0; CONFIG_INVALID with 'ret_error' filled in (also when the file
- * cannot be opened); or a negative errno. 'ret' is untouched unless 0 is returned.
+ * Reads a file on top of the defaults. Returns 0; CONFIG_INVALID with 'ret_error' filled in (also
+ * when the file cannot be opened); or a negative errno. 'ret' is untouched unless 0 is returned.
  */
 enum { CONFIG_INVALID = 1 };
 int config_load(const char *path, struct config *ret, struct config_error *ret_error);
@@ -65,10 +66,11 @@ int config_parse(struct str text, const char *name, struct config *ret,
 void config_done(struct config *config);
 
 /*
- * The endpoint as it may be shown: a user and password in it are replaced. NULL gives NULL. Returns 0 or -ENOMEM;
- * 'ret' is to be freed.
+ * The endpoint as it may be shown: a user and password in it are replaced. NULL gives NULL. Returns
+ * 0 or -ENOMEM; 'ret' is to be freed.
  */
 int config_endpoint_shown(const char *endpoint, char **ret);
 
-/* Writes the commented file with every key, its default and a line on it: what config/tsunagi.yaml holds. */
+/* Writes the commented file with every key, its default and a line on it: what config/tsunagi.yaml
+ * holds. */
 int config_write_reference(FILE *out);

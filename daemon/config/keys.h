@@ -1,6 +1,6 @@
 /*
- * The table of keys: everything that can stand in a configuration file. It drives the parser (apply.c), the
- * defaults, the words of every complaint, and the reference file (reference.c).
+ * The table of keys: everything that can stand in a configuration file. It drives the parser
+ * (apply.c), the defaults, the words of every complaint, and the reference file (reference.c).
  */
 #pragma once
 
@@ -12,7 +12,8 @@
 
 /* Which struct a key's value goes into, and so where in the file the key may stand. */
 enum key_scope {
-	KEY_SCOPE_FILE, /* struct config; nested keys have their section in front: "export.timeout" */
+	KEY_SCOPE_FILE, /* struct config; nested keys have their section in front: "export.timeout"
+			 */
 	KEY_SCOPE_SELECTOR, /* struct selector */
 	KEY_SCOPE_SERVICE,  /* struct config_service */
 };
@@ -57,7 +58,8 @@ struct key {
 /* All rows, in the order of the reference; sections stand before their keys. */
 const struct key *keys_table(size_t *ret_n);
 
-/* The row of a key written in a mapping whose keys have 'prefix' in front ("" or "export."), or NULL. */
+/* The row of a key written in a mapping whose keys have 'prefix' in front ("" or "export."), or
+ * NULL. */
 const struct key *keys_find(enum key_scope scope, struct str prefix, struct str name);
 
 /* Whether the row is a direct child there; and the part of its path that is written there. */
@@ -75,7 +77,7 @@ struct key_expectation keys_expectation(const struct key *key);
 struct key_expectation keys_expected(enum key_scope scope, struct str prefix);
 
 /*
- * Where an unknown key probably belongs or what it probably was meant to be: "; did you mean 'timeout'?". Empty
- * when nothing is near.
+ * Where an unknown key probably belongs or what it probably was meant to be: "; did you mean
+ * 'timeout'?". Empty when nothing is near.
  */
 struct key_expectation keys_hint(enum key_scope scope, struct str prefix, struct str name);

@@ -1,7 +1,7 @@
 /*
- * A YAML document as a tree of nodes that know their place in the file. Built once by config.c, read by apply.c,
- * freed. Only the plain part of YAML is accepted: one document, no anchors, aliases or tags, NODE_DEPTH_MAX
- * levels; so the tree is never larger than the text it came from.
+ * A YAML document as a tree of nodes that know their place in the file. Built once by config.c,
+ * read by apply.c, freed. Only the plain part of YAML is accepted: one document, no anchors,
+ * aliases or tags, NODE_DEPTH_MAX levels; so the tree is never larger than the text it came from.
  */
 #pragma once
 
@@ -26,7 +26,8 @@ struct node {
 	struct node *children; /* owned */
 };
 
-/* Parses a text that text_check() accepted. Returns 0, CONFIG_INVALID with the problem reported, or -ENOMEM. */
+/* Parses a text that text_check() accepted. Returns 0, CONFIG_INVALID with the problem reported, or
+ * -ENOMEM. */
 int node_parse(struct str text, const struct problem *problem, struct node *ret_root);
 
 /* Frees what the node owns, not the node. */

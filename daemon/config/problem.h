@@ -1,6 +1,6 @@
 /*
- * The one line that says what is wrong with a file and where. Used by the parts of config/ that look at what a
- * person wrote; the caller of config_load() prints it.
+ * The one line that says what is wrong with a file and where. Used by the parts of config/ that
+ * look at what a person wrote; the caller of config_load() prints it.
  */
 #pragma once
 
@@ -19,7 +19,8 @@ struct position {
 	unsigned int column;
 };
 
-/* Writes "FILE:LINE:COLUMN: ..." and returns CONFIG_INVALID. The line has no control character in it. */
+/* Writes "FILE:LINE:COLUMN: ..." and returns CONFIG_INVALID. The line has no control character in
+ * it. */
 __attribute__((format(printf, 3, 4))) int problem_report(const struct problem *problem,
 							 struct position at, const char *format,
 							 ...);

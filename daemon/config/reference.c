@@ -1,6 +1,6 @@
 /*
- * The commented configuration file with every key, its default and a line on it, made from the table of keys.
- * config/tsunagi.yaml is this function's output; a test compares them.
+ * The commented configuration file with every key, its default and a line on it, made from the
+ * table of keys. config/tsunagi.yaml is this function's output; a test compares them.
  */
 #include <errno.h>
 
@@ -37,7 +37,8 @@ static void write_comment(FILE *out, const char *indent, const char *text)
 	}
 }
 
-/* A key of the file itself: its help, what is allowed if that can be said in a line, an example, the default. */
+/* A key of the file itself: its help, what is allowed if that can be said in a line, an example,
+ * the default. */
 static void write_key(FILE *out, const struct key *key)
 {
 	const char *leaf = keys_leaf(key);

@@ -1,6 +1,6 @@
 /*
- * The border with the kernel side: takes records out of the ring, checks each one, and hands it on as a struct
- * event. What fails the checks is counted (METRIC_RECORDS_BAD) and dropped.
+ * The border with the kernel side: takes records out of the ring, checks each one, and hands it on
+ * as a struct event. What fails the checks is counted (METRIC_RECORDS_BAD) and dropped.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ int event_reader_fd(const struct event_reader *r);
 int event_reader_drain(struct event_reader *r);
 
 /*
- * One record of 'n' bytes as an event. Returns 0, or EVENT_BAD when it is not what the kernel side writes.
- * Separate from the ring for tests, fuzzing and replay.
+ * One record of 'n' bytes as an event. Returns 0, or EVENT_BAD when it is not what the kernel side
+ * writes. Separate from the ring for tests, fuzzing and replay.
  */
 enum { EVENT_BAD = 1 };
 int event_decode(const void *record, size_t n, struct event *ret);

@@ -54,11 +54,11 @@ struct http_head {
 	struct str method_text;  /* as sent */
 	struct str target;
 	struct str reason;
-	struct str host;        /* empty: none, or several that differ */
-	struct str user_agent;  /* the first one */
-	struct str traceparent; /* empty: none, or several that differ */
-	struct str tracestates
-		[HTTP_TRACESTATES_MAX]; /* the first ones, in order; they form one list */
+	struct str host;                              /* empty: none, or several that differ */
+	struct str user_agent;                        /* the first one */
+	struct str traceparent;                       /* empty: none, or several that differ */
+	struct str tracestates[HTTP_TRACESTATES_MAX]; /* the first ones, in order; they form one
+							 list */
 	unsigned int n_hosts, n_traceparents, n_tracestates; /* how many there were */
 	int64_t content_length;                              /* -1: none, or has_bad_framing */
 	size_t head_bytes;                                   /* up to and with the blank line */

@@ -1,9 +1,9 @@
 /*
- * Counters: every loss, truncation, eviction, refusal and absence has one, by a name a person can look up
- * (docs/operating.md explains each). Counters only grow. Any thread may add.
+ * Counters: every loss, truncation, eviction, refusal and absence has one, by a name a person can
+ * look up (docs/operating.md explains each). Counters only grow. Any thread may add.
  *
- * The rows are METRICS(X): X(identifier, "name", "help"). Kernel-side counters have a table of their own in
- * bpf/abi.h and are read by probe/; the status command shows both.
+ * The rows are METRICS(X): X(identifier, "name", "help"). Kernel-side counters have a table of
+ * their own in bpf/abi.h and are read by probe/; the status command shows both.
  */
 #pragma once
 

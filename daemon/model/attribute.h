@@ -1,6 +1,6 @@
 /*
- * Span attributes: keys from OpenTelemetry's semantic conventions (HTTP spans 1.27 and newer) as an enum, with
- * their names and types in one table, so that no exporter spells a key itself.
+ * Span attributes: keys from OpenTelemetry's semantic conventions (HTTP spans 1.27 and newer) as an
+ * enum, with their names and types in one table, so that no exporter spells a key itself.
  */
 #pragma once
 

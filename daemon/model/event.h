@@ -1,6 +1,6 @@
 /*
- * What the kernel side says, after the border: records that were checked by event/, as plain values with views
- * into the ring. A view is valid only during the call that it is handed to.
+ * What the kernel side says, after the border: records that were checked by event/, as plain values
+ * with views into the ring. A view is valid only during the call that it is handed to.
  */
 #pragma once
 
@@ -20,14 +20,17 @@ enum event_type {
 
 enum event_role { EVENT_ROLE_SERVER, EVENT_ROLE_CLIENT };
 
-/* How the parent of a head's span was found, or why there is none. One counter for each in metrics. */
+/* How the parent of a head's span was found, or why there is none. One counter for each in metrics.
+ */
 enum parent_reason {
-	PARENT_UNDECIDED, /* the kernel took no decision: ids are made in user space, no parent */
-	PARENT_HEADER,    /* traceparent in the head */
-	PARENT_JOINED,    /* server: the client end on this host, by TCP sequence numbers */
-	PARENT_UNIT,      /* client: the open request of its unit of work */
-	PARENT_NONE_REMOTE, /* server: no header, and the client end is not traced on this host: a root */
-	PARENT_NONE_NO_UNIT, /* client: the sender's threads are no units: Go, or it hands requests over */
+	PARENT_UNDECIDED,   /* the kernel took no decision: ids are made in user space, no parent */
+	PARENT_HEADER,      /* traceparent in the head */
+	PARENT_JOINED,      /* server: the client end on this host, by TCP sequence numbers */
+	PARENT_UNIT,        /* client: the open request of its unit of work */
+	PARENT_NONE_REMOTE, /* server: no header, and the client end is not traced on this host: a
+			       root */
+	PARENT_NONE_NO_UNIT, /* client: the sender's threads are no units: Go, or it hands requests
+				over */
 	PARENT_NONE_NO_REQUEST, /* client: its unit has no open request */
 	PARENT_NONE_AMBIGUOUS,  /* client: what its unit works for cannot be told */
 	PARENT_NONE_TRUNCATED,  /* the head is longer than http.head_bytes_max: context unknown */
@@ -44,17 +47,19 @@ struct event_endpoint {
 };
 
 /*
- * A head in one or more parts, in order. 'exchange' numbers the requests of a connection from 1, and a response
- * bears the number of its request; so no pairing depends on the order of records.
+ * A head in one or more parts, in order. 'exchange' numbers the requests of a connection from 1,
+ * and a response bears the number of its request; so no pairing depends on the order of records.
  */
 struct event_head {
 	bool is_request;
-	bool is_start;    /* the first part of the head */
-	bool is_end;      /* the blank line is in this part */
-	bool is_complete; /* the message ended in the same call: a response needs no EVENT_END then */
-	bool is_truncated; /* longer than http.head_bytes_max: this is the last part, the head is not whole */
-	bool has_decision;      /* with the part that is_end (or is_truncated) of a request */
-	uint64_t offset;        /* in its stream, of the first byte of 'bytes' */
+	bool is_start;     /* the first part of the head */
+	bool is_end;       /* the blank line is in this part */
+	bool is_complete;  /* the message ended in the same call: a response needs no EVENT_END then
+			    */
+	bool is_truncated; /* longer than http.head_bytes_max: this is the last part, the head is
+			      not whole */
+	bool has_decision; /* with the part that is_end (or is_truncated) of a request */
+	uint64_t offset;   /* in its stream, of the first byte of 'bytes' */
 	uint64_t head_start_ns; /* CLOCK_MONOTONIC, when the head's first byte was seen */
 	struct event_endpoint local, remote;
 	struct str bytes;
@@ -95,8 +100,9 @@ struct event {
 		struct event_head head;
 		struct {
 			enum event_close what;
-			uint32_t error; /* sk_err of the socket, e.g. ECONNRESET; 0: none */
-			bool has_unseen; /* response bytes passed by a way that is not watched (splice) */
+			uint32_t error;  /* sk_err of the socket, e.g. ECONNRESET; 0: none */
+			bool has_unseen; /* response bytes passed by a way that is not watched
+					    (splice) */
 		} close;
 		struct {
 			enum event_process what;

@@ -1,8 +1,9 @@
 /*
  * What is known of one process: a value that discover owns and lends to others by const pointer.
  *
- * A pid alone is no identity: pids come back. A process is {pid, start time, exec id}; each such triple that was
- * selected gets a 'proc_id' of its own, never given twice, which the kernel side puts into every record.
+ * A pid alone is no identity: pids come back. A process is {pid, start time, exec id}; each such
+ * triple that was selected gets a 'proc_id' of its own, never given twice, which the kernel side
+ * puts into every record.
  */
 #pragma once
 
@@ -22,10 +23,10 @@ enum process_state {
 
 struct process {
 	uint32_t pid;
-	uint64_t
-		start_ns; /* of the thread-group leader, on CLOCK_BOOTTIME; from /proc in units of 10 ms */
-	uint64_t exec_id; /* the kernel's self_exec_id when an exec was seen, else 0 */
-	uint32_t proc_id; /* 0: not selected */
+	uint64_t start_ns; /* of the thread-group leader, on CLOCK_BOOTTIME; from /proc in units of
+			      10 ms */
+	uint64_t exec_id;  /* the kernel's self_exec_id when an exec was seen, else 0 */
+	uint32_t proc_id;  /* 0: not selected */
 	enum process_state state;
 	enum language language;
 	char *version;      /* of the runtime: "17.0.15", "go1.26.8"; NULL: unknown */

@@ -1,6 +1,7 @@
 /*
- * A finished span: made once by stitch, then constant and reference-counted, because the exporter's thread and
- * the main thread may both hold it. One allocation: the attributes and the bytes they point to lie behind it.
+ * A finished span: made once by stitch, then constant and reference-counted, because the exporter's
+ * thread and the main thread may both hold it. One allocation: the attributes and the bytes they
+ * point to lie behind it.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * What probe.c needs of a tap, whichever it is: each tap_*.c opens its skeleton and hands out this view of it. All
- * taps have the same maps and variables, since they share the core.
+ * What probe.c needs of a tap, whichever it is: each tap_*.c opens its skeleton and hands out this
+ * view of it. All taps have the same maps and variables, since they share the core.
  */
 #pragma once
 
@@ -17,7 +17,8 @@ struct tap {
 	struct bpf_object_skeleton *base;
 	struct bpf_object *object;
 	struct bpf_map *ring, *procs, *requests, *units, *joins, *counters;
-	/* In memory that is shared with the kernel side; valid after loading, through tap_*_share(). */
+	/* In memory that is shared with the kernel side; valid after loading, through
+	 * tap_*_share(). */
 	uint32_t *reader_sleeps, *procs_generation;
 	uint8_t *selected;
 	uint32_t *head_bytes_max; /* to be set before loading */
@@ -42,7 +43,8 @@ struct tap {
 		(tap)->selected = (s)->bss->selected;                               \
 	} while (0)
 
-/* Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number from 2. */
+/* Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number
+ * from 2. */
 static inline bool tap_is_copy(const struct bpf_program *program)
 {
 	const char *name = bpf_program__name(program);
@@ -52,8 +54,8 @@ static inline bool tap_is_copy(const struct bpf_program *program)
 }
 
 /*
- * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or TAP_REFUSED with the
- * reason in 'ret_refusal'.
+ * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or
+ * TAP_REFUSED with the reason in 'ret_refusal'.
  */
 enum { TAP_REFUSED = 1 };
 typedef int (*tap_open_fn)(const struct btf *kernel, struct tap *ret_tap,

@@ -14,8 +14,8 @@ static int arguments(const struct btf *kernel, const char *function)
 }
 
 /*
- * Whether a task may be preempted inside of a program. The scheduler's own word, where it can be read, else what the
- * kernel was built for: the copies cost little where they are not needed.
+ * Whether a task may be preempted inside of a program. The scheduler's own word, where it can be
+ * read, else what the kernel was built for: the copies cost little where they are not needed.
  */
 static bool is_preemptible(void)
 {

@@ -1,6 +1,7 @@
 /*
- * The kernel side in the kernel (root): loads, attaches, follows real sockets of this very process, and leaves
- * nothing behind. What it decides is tested on the host (unit/bpf) and against real services (e2e).
+ * The kernel side in the kernel (root): loads, attaches, follows real sockets of this very process,
+ * and leaves nothing behind. What it decides is tested on the host (unit/bpf) and against real
+ * services (e2e).
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,8 +1,9 @@
 /*
- * The load generator of the end-to-end tests: N requests over C kept-alive connections from one thread, each
- * path with an id of its own, and a record of what was really seen for each (JSON lines: id, role "client",
- * path, status, start, end in nanoseconds of the wall clock, traceparent when one was sent). 'start' is taken
- * just before the first byte is sent, 'end' just after the last one was read, so a true span lies between.
+ * The load generator of the end-to-end tests: N requests over C kept-alive connections from one
+ * thread, each path with an id of its own, and a record of what was really seen for each (JSON
+ * lines: id, role "client", path, status, start, end in nanoseconds of the wall clock, traceparent
+ * when one was sent). 'start' is taken just before the first byte is sent, 'end' just after the
+ * last one was read, so a true span lies between.
  *
  * The judge trusts this file; the daemon never sees it. A failed request has status 0 and, without
  * --allow-failures, makes the exit status 1. Prints one JSON line: requests, failed, seconds.

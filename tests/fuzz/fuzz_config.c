@@ -1,6 +1,6 @@
 /*
- * Any bytes as a configuration file: refused with one short line that has a place in it, or accepted with every
- * value in its range.
+ * Any bytes as a configuration file: refused with one short line that has a place in it, or
+ * accepted with every value in its range.
  */
 #include <stdint.h>
 

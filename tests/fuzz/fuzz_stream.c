@@ -1,7 +1,8 @@
 /*
- * Fuzzes the kernel side's core on the host: the input is a list of calls on both ends of a connection, each a byte
- * for direction and kind, two for a length, then its bytes. Whatever comes: records are whole and in bounds, an
- * exchange has one decision, and what is open afterwards is what the connection says.
+ * Fuzzes the kernel side's core on the host: the input is a list of calls on both ends of a
+ * connection, each a byte for direction and kind, two for a length, then its bytes. Whatever comes:
+ * records are whole and in bounds, an exchange has one decision, and what is open afterwards is
+ * what the connection says.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
- * Runs a fuzzer's entry point on every file of the folder or files given: the corpus as a test, with any
- * compiler. Exit status 1 when there was nothing to replay.
+ * Runs a fuzzer's entry point on every file of the folder or files given: the corpus as a test,
+ * with any compiler. Exit status 1 when there was nothing to replay.
  */
 #include <dirent.h>
 #include <stdint.h>

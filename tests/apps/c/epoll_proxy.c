@@ -1,9 +1,11 @@
 /*
- * A proxy with one thread for many requests, for the end-to-end tests: each request /i/<id> waits a random 10 to
- * 200 ms, as for a lookup, then goes on as /o/<id> over one of four pooled connections to the backend, and is
- * answered with the backend's status. Nothing but the id ties the two together, so a parent by thread is a wrong one.
+ * A proxy with one thread for many requests, for the end-to-end tests: each request /i/<id> waits a
+ * random 10 to 200 ms, as for a lookup, then goes on as /o/<id> over one of four pooled connections
+ * to the backend, and is answered with the backend's status. Nothing but the id ties the two
+ * together, so a parent by thread is a wrong one.
  *
- * epoll_proxy PORT LOG BACK_PORT: the log has the JSON lines of the other services, written at SIGTERM.
+ * epoll_proxy PORT LOG BACK_PORT: the log has the JSON lines of the other services, written at
+ * SIGTERM.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -134,7 +136,8 @@ static void on_response(struct peer *upstream)
 	send_text(client, text);
 }
 
-/* Whole when the head and Content-Length bytes behind it are there; all messages here have one or no body. */
+/* Whole when the head and Content-Length bytes behind it are there; all messages here have one or
+ * no body. */
 static bool is_whole(struct peer *peer)
 {
 	char *end, *field;

@@ -1,12 +1,14 @@
 /*
- * The odd program of the end-to-end tests: a client and a server process, each with one blocking thread, that go
- * through one table of exchanges which ordinary services make only now and then: each of the twelve calls, heads cut
- * at every byte, 1,024 vectors, MSG_PEEK, sendfile, splice, zerocopy, 3 MB in one write, pipelining, bodyless
- * answers, interim answers, chunks, bodies that look like heads, close-delimited bodies, resets.
+ * The odd program of the end-to-end tests: a client and a server process, each with one blocking
+ * thread, that go through one table of exchanges which ordinary services make only now and then:
+ * each of the twelve calls, heads cut at every byte, 1,024 vectors, MSG_PEEK, sendfile, splice,
+ * zerocopy, 3 MB in one write, pipelining, bodyless answers, interim answers, chunks, bodies that
+ * look like heads, close-delimited bodies, resets.
  *
- * odd PORT LOG [GROUP]: writes LOG.client and LOG.server, JSON lines of what really happened (id, role, method, path,
- * status (0: reset), start, end in nanoseconds of the wall clock). Prints "ready CLIENT_PID SERVER_PID", then waits
- * for a line on standard input (so that a daemon may start first), then runs; exit status 0 when all went as planned.
+ * odd PORT LOG [GROUP]: writes LOG.client and LOG.server, JSON lines of what really happened (id,
+ * role, method, path, status (0: reset), start, end in nanoseconds of the wall clock). Prints
+ * "ready CLIENT_PID SERVER_PID", then waits for a line on standard input (so that a daemon may
+ * start first), then runs; exit status 0 when all went as planned.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -91,7 +93,8 @@ static void plan_calls(void)
 
 			step->request.call = step->response.call = (enum call)out;
 			step->at_server.call = step->at_client.call = (enum call)in;
-			/* with two messages a call, the second may or may not get the second part: a race */
+			/* with two messages a call, the second may or may not get the second part:
+			 * a race */
 			step->at_server.alone = step->at_client.alone = out == CALL_SENDMMSG;
 			step->method = "POST";
 			step->request_body = 100;
@@ -346,7 +349,8 @@ static void serve_step(struct connection *connection, const struct step *step, F
 			before + head_length(message + before, length), before + length);
 }
 
-/* The plan says when a connection ends and when one begins; client and server follow the same plan. */
+/* The plan says when a connection ends and when one begins; client and server follow the same plan.
+ */
 static bool connection_ends(unsigned i)
 {
 	return i + 1 == n_steps || steps[i + 1].fresh;

@@ -1,6 +1,7 @@
 /*
- * One connection of the odd program: bytes sent and received through a chosen one of the twelve calls, and messages
- * read from it whole. Every failure ends the program with a line: a test service must never go on half-right.
+ * One connection of the odd program: bytes sent and received through a chosen one of the twelve
+ * calls, and messages read from it whole. Every failure ends the program with a line: a test
+ * service must never go on half-right.
  */
 #pragma once
 
@@ -56,8 +57,8 @@ void connection_send(struct connection *connection, const struct sending *how, c
 		     size_t head, size_t length);
 
 /*
- * Reads one whole message and consumes it; interim responses before it are skipped. 'to' is the method of the request
- * that a response answers, NULL when a request is to be read.
+ * Reads one whole message and consumes it; interim responses before it are skipped. 'to' is the
+ * method of the request that a response answers, NULL when a request is to be read.
  */
 void connection_read(struct connection *connection, const struct receiving *how, const char *to,
 		     struct message *ret);

@@ -1,6 +1,7 @@
 /*
- * The kernel side's core, compiled for the host: follow() and everything under it, with maps as small arrays and
- * helpers as plain functions. The tests of this folder and fuzz_stream run the very lines that the kernel runs.
+ * The kernel side's core, compiled for the host: follow() and everything under it, with maps as
+ * small arrays and helpers as plain functions. The tests of this folder and fuzz_stream run the
+ * very lines that the kernel runs.
  */
 #pragma once
 
@@ -181,7 +182,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 };
 
-/* Callbacks of bpf_loop have an index they need not use; BPF code is compiled without that warning. */
+/* Callbacks of bpf_loop have an index they need not use; BPF code is compiled without that warning.
+ */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "follow.bpf.h"
 

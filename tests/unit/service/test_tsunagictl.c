@@ -1,6 +1,6 @@
 /*
- * tsunagictl as a person runs it, against a control server that gives fixed answers. The program is looked for
- * beside this one; exit 77 when it was not built.
+ * tsunagictl as a person runs it, against a control server that gives fixed answers. The program is
+ * looked for beside this one; exit 77 when it was not built.
  */
 #include <setjmp.h>
 #include <stdarg.h>
