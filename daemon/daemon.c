@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
@@ -458,6 +459,8 @@ static int daemon_start(struct daemon *d)
 	if (r < 0)
 		return r;
 
+	/* Loading has gone through the kernel's type information, several megabytes that malloc would keep. */
+	malloc_trim(0);
 	/* The kernel side reports new processes already: none falls between the pass and the
 	 * events. */
 	r = discover_scan(d->discover);
