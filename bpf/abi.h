@@ -21,8 +21,10 @@
 #define LINE_CARRY 96
 /* Requests of one connection that may be unanswered; more, and the connection is given up. */
 #define PIPELINE_MAX 64
-/* Requests a unit of work remembers, open or not; with a second one open it is a loop (struct
- * unit). */
+/*
+ * Requests a unit of work remembers, open or not; with a second one open it is a loop (struct
+ * unit).
+ */
 #define UNIT_REQUESTS_MAX 4
 
 enum record_type {
@@ -57,8 +59,10 @@ enum head_flags {
 	HEAD_DECISION = 1 << 5,
 };
 
-/* Why a head has the parent it has; the values are those of enum parent_reason in
- * daemon/model/event.h. */
+/*
+ * Why a head has the parent it has; the values are those of enum parent_reason in
+ * daemon/model/event.h.
+ */
 enum decision_reason {
 	DECISION_UNDECIDED,
 	DECISION_HEADER,
@@ -78,8 +82,10 @@ struct trace_ids {
 	__u8 span_id[8];
 };
 
-/* One decision a request head, taken before its bytes leave (client) or when its end was received
- * (server). */
+/*
+ * One decision a request head, taken before its bytes leave (client) or when its end was received
+ * (server).
+ */
 struct decision {
 	struct trace_ids ids;
 	__u8 parent_span_id[8];
@@ -183,8 +189,10 @@ struct request {
 	__u8 parent_span_id[8]; /* of the header that came in, else zero: a forwarded copy is known
 				   by it */
 	__u8 flags;
-	/* It counts as open, but can be nobody's parent: its unit works for a request that we know
-	 * too little of. */
+	/*
+	 * It counts as open, but can be nobody's parent: its unit works for a request that we know
+	 * too little of.
+	 */
 	__u8 is_blind;
 	__u8 pad[6];
 };
@@ -207,7 +215,8 @@ struct unit {
 	__u32 pad;
 };
 
-/* --- map 'joins': requests on their way between two sockets of this host, by TCP sequence numbers
+/*
+ * --- map 'joins': requests on their way between two sockets of this host, by TCP sequence numbers
  */
 
 struct join_key {

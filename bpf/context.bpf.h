@@ -78,8 +78,10 @@ SUBPROGRAM int decide_server(struct work *w, struct stream *s)
 	return 0;
 }
 
-/* The one open request of the current thread, copied to 'parent'. Returns the reason:
- * DECISION_UNIT, or why none. */
+/*
+ * The one open request of the current thread, copied to 'parent'. Returns the reason:
+ * DECISION_UNIT, or why none.
+ */
 SUBPROGRAM int unit_request(struct work *w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
@@ -136,8 +138,10 @@ SUBPROGRAM int decide_client(struct work *w, struct stream *s)
 	}
 	reason = unit_request(w);
 	if (s->facts.traceparent == TRACEPARENT_VALID) {
-		/* The application's own header. A copy of the one that came in makes the server
-		 * span the parent. */
+		/*
+		 * The application's own header. A copy of the one that came in makes the server
+		 * span the parent.
+		 */
 		ids_from_header(d, &s->facts);
 		if (reason == DECISION_UNIT &&
 		    same_bytes8(w->parent.parent_span_id, s->facts.parent_id) &&
@@ -200,8 +204,10 @@ SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
 	return 0;
 }
 
-/* The current thread works for a request that has no entry: whatever it has else is not what it
- * works for. */
+/*
+ * The current thread works for a request that has no entry: whatever it has else is not what it
+ * works for.
+ */
 SUBPROGRAM int unit_lose(struct work *w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
@@ -270,7 +276,8 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 	bpf_map_delete_elem(&requests, &key);
 }
 
-/* Offers the request to a server on this host. Its record is in the ring, its bytes have not left.
+/*
+ * Offers the request to a server on this host. Its record is in the ring, its bytes have not left.
  */
 SUBPROGRAM int publish_client(struct work *w, struct conn *c)
 {

@@ -277,7 +277,8 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	follow(w, c, seq - ret, sent_offset(tp) - ret);
 }
 
-/* A send has returned, however: what had to leave for a response to be complete may have left now.
+/*
+ * A send has returned, however: what had to leave for a response to be complete may have left now.
  */
 static __always_inline void on_send(struct sock *sk)
 {
@@ -368,8 +369,10 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		source_of_registers(&w->source, c);
 	}
 	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
-	/* The connection had ended before this was read: no event will come for what was opened
-	 * just now. */
+	/*
+	 * The connection had ended before this was read: no event will come for what was opened
+	 * just now.
+	 */
 	if (sk->__sk_common.skc_state == TCP_CLOSE && c->opened != c->closed) {
 		emit_close(c, CLOSE_DONE, sk->sk_err, has_unseen(sk, c));
 		abandon(c);
@@ -385,8 +388,10 @@ static __always_inline void on_mptcp(void)
 		count(COUNT_MPTCP);
 }
 
-/* A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is
- * forgotten. */
+/*
+ * A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is
+ * forgotten.
+ */
 static __always_inline void on_state(struct sock *sk, int new_state)
 {
 	struct tcp_sock *tp;
@@ -411,8 +416,10 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
 		return;
-	/* A response may have left to the last byte and its send not have returned: that comes
-	 * first. */
+	/*
+	 * A response may have left to the last byte and its send not have returned: that comes
+	 * first.
+	 */
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp && c->role == ROLE_SERVER)
 		finish_sent(c, tp->write_seq);

@@ -9,8 +9,10 @@
 
 SUBPROGRAM int wakeup_flag(void)
 {
-	/* Wake a sleeping reader, once; and one that is awake when the ring fills faster than it
-	 * polls. */
+	/*
+	 * Wake a sleeping reader, once; and one that is awake when the ring fills faster than it
+	 * polls.
+	 */
 	if (reader_sleeps) {
 		reader_sleeps = 0;
 		return BPF_RB_FORCE_WAKEUP;

@@ -163,7 +163,8 @@ SUBPROGRAM int http_start_is_plausible(const struct scan *scan, __u32 pos, __u32
 	return false;
 }
 
-/* Whether 'length' bytes that begin with 'first' begin with 'text' of 'n' bytes, as far as they go.
+/*
+ * Whether 'length' bytes that begin with 'first' begin with 'text' of 'n' bytes, as far as they go.
  */
 HTTP_INLINE bool http_begins_with(__u64 first, __u32 length, __u64 text, __u32 n)
 {
@@ -183,8 +184,10 @@ SUBPROGRAM int http_start_is_known(const struct scan *scan, __u32 pos, __u32 len
 	if (!scan)
 		return false;
 	first = WORD(scan, pos);
-	/* GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, CONNECT, TRACE, each with its blank;
-	 * HTTP/1. */
+	/*
+	 * GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, CONNECT, TRACE, each with its blank;
+	 * HTTP/1.
+	 */
 	return http_begins_with(first, length, 0x20544547ULL, 4) ||
 	       http_begins_with(first, length, 0x2044414548ULL, 5) ||
 	       http_begins_with(first, length, 0x2054534f50ULL, 5) ||
@@ -393,8 +396,10 @@ HTTP_INLINE void http_header_line(struct head_facts *f, const struct scan *scan,
 
 #define CHUNK_DIGITS_MAX 32 /* leading zeros are allowed */
 
-/* A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk
- * and its CRLF. */
+/*
+ * A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk
+ * and its CRLF.
+ */
 SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 pos, __u32 length)
 {
 	__u64 size = 0;
@@ -498,8 +503,10 @@ SUBPROGRAM int http_find_newline(const struct scan *scan, __u32 pos, __u32 end)
 		if (pos + k >= end)
 			return NO_NEWLINE;
 		if (hit) {
-			/* The lowest bit set is exact; the bytes up to its own are counted without
-			 * a special instruction. */
+			/*
+			 * The lowest bit set is exact; the bytes up to its own are counted without
+			 * a special instruction.
+			 */
 			__u64 below = (hit & -hit) - 1;
 			__u32 at =
 				pos + k - 1 +
@@ -511,8 +518,10 @@ SUBPROGRAM int http_find_newline(const struct scan *scan, __u32 pos, __u32 end)
 	return NO_NEWLINE;
 }
 
-/* How a message goes on behind its head, from its facts; 'request_method' is that of a response's
- * request. */
+/*
+ * How a message goes on behind its head, from its facts; 'request_method' is that of a response's
+ * request.
+ */
 HTTP_INLINE void http_begin_body(struct stream *s, __u8 request_method, bool *ret_is_complete,
 				 bool *ret_is_tunnel)
 {

@@ -34,8 +34,10 @@ int BPF_PROG(tp_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 pid = parent->tgid;
 
-	/* Not for threads; and only the children of selected processes matter before they exec or
-	 * listen. */
+	/*
+	 * Not for threads; and only the children of selected processes matter before they exec or
+	 * listen.
+	 */
 	if (child->tgid == parent->tgid || !bpf_map_lookup_elem(&procs, &pid))
 		return 0;
 	emit_process(PROCESS_FORK, child, pid, 0);
@@ -48,7 +50,8 @@ int BPF_PROG(tp_exit, struct task_struct *task)
 	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = task->pid};
 	__u32 pid = task->tgid;
 
-	/* Not by 'procs': a thread that ends before may have taken the process out of it already.
+	/*
+	 * Not by 'procs': a thread that ends before may have taken the process out of it already.
 	 */
 	if (selected[pid % SELECTED_SLOTS])
 		bpf_map_delete_elem(&units, &key);

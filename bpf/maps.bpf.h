@@ -29,8 +29,10 @@ volatile __u32 reader_sleeps;
  */
 __u8 selected[SELECTED_SLOTS];
 
-/* Changes whenever 'procs' does, so that a connection may remember what it found there. Starts
- * at 1. */
+/*
+ * Changes whenever 'procs' does, so that a connection may remember what it found there. Starts
+ * at 1.
+ */
 volatile __u32 procs_generation = 1;
 
 /*
@@ -112,15 +114,19 @@ struct source {
 	__u64 skip;     /* bytes of the first segment that are done with */
 	__u32 segments; /* of a vector */
 	__u32 kind;     /* enum source_kind */
-	/* Of a vector, which is walked once: where the walk has got to, and what lies in front of
-	 * it. */
+	/*
+	 * Of a vector, which is walked once: where the walk has got to, and what lies in front of
+	 * it.
+	 */
 	__u32 first;
 	__u32 pad;
 	__u64 first_at;
 };
 
-/* The record under construction lies at the start of the buffer, a window of bytes behind it; see
- * stream.bpf.h. */
+/*
+ * The record under construction lies at the start of the buffer, a window of bytes behind it; see
+ * stream.bpf.h.
+ */
 #define WINDOW_AT (sizeof(struct record_head))
 
 struct work {
@@ -211,7 +217,8 @@ struct conn {
 	struct stream rx, tx;
 };
 
-/* conns: socket → its connection. Written by the taps; the kernel frees an entry with its socket.
+/*
+ * conns: socket → its connection. Written by the taps; the kernel frees an entry with its socket.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -220,8 +227,10 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was
- * given. */
+/*
+ * Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was
+ * given.
+ */
 static __always_inline struct proc *proc_of(const struct work *w)
 {
 	__u32 pid = w->pid;

@@ -39,8 +39,10 @@ static __always_inline bool current_call(struct call *ret)
 #if defined(__TARGET_ARCH_x86)
 	if (task->thread_info.status & TS_COMPAT)
 		return false;
-	/* Set until the call returns: behind it run io_uring's receives, with registers that are
-	 * not theirs. */
+	/*
+	 * Set until the call returns: behind it run io_uring's receives, with registers that are
+	 * not theirs.
+	 */
 	if ((long)regs->ax != -ENOSYS)
 		return false;
 	ret->number = regs->orig_ax;
@@ -62,7 +64,8 @@ static __always_inline bool uses_io_uring(void)
 	return bpf_core_field_exists(task->io_uring) && task->io_uring;
 }
 
-/* struct msghdr of user space, 64 bits: the vector is its third word, the length of it the fourth.
+/*
+ * struct msghdr of user space, 64 bits: the vector is its third word, the length of it the fourth.
  */
 static __always_inline void source_of_msghdr(struct source *source, __u64 msghdr)
 {

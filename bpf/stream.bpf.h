@@ -42,8 +42,10 @@ static __always_inline void stream_to_start(struct stream *s)
 	s->is_tentative = 0;
 }
 
-/* We no longer know where in a message this direction is: what follows is looked at again when the
- * other spoke. */
+/*
+ * We no longer know where in a message this direction is: what follows is looked at again when the
+ * other spoke.
+ */
 static __always_inline void lose_step(struct conn *c, struct stream *s, bool is_tx, __u32 counter)
 {
 	const struct stream *other = is_tx ? &c->rx : &c->tx;
@@ -115,8 +117,10 @@ SUBPROGRAM int message_done(struct work *w, struct conn *c)
 	return 0;
 }
 
-/* The first bytes of a message are there: which exchange does it belong to? False: the connection
- * was given up. */
+/*
+ * The first bytes of a message are there: which exchange does it belong to? False: the connection
+ * was given up.
+ */
 SUBPROGRAM int message_start(struct work *w, struct conn *c)
 {
 	const struct stream *other;
@@ -129,7 +133,8 @@ SUBPROGRAM int message_start(struct work *w, struct conn *c)
 	s = this_stream(c, w);
 	other = w->is_tx ? &c->rx : &c->tx;
 	first = BYTE(&w->scan, w->pos);
-	/* A response begins with "HTTP/", and no method does. One byte tells unless it is an 'H'.
+	/*
+	 * A response begins with "HTTP/", and no method does. One byte tells unless it is an 'H'.
 	 */
 	if (c->role == ROLE_UNKNOWN) {
 		if (first == 'H' && w->end - w->pos < 2 && !w->is_tx)
@@ -197,8 +202,10 @@ static long scan_line(__u32 i, struct walk *l)
 		if (length > LINE_LOOK)
 			length = LINE_LOOK;
 		if (!s->line_is_long && length > LINE_CARRY) {
-			/* Longer than what is carried, or than one look: its beginning tells all we
-			 * ask. */
+			/*
+			 * Longer than what is carried, or than one look: its beginning tells all we
+			 * ask.
+			 */
 			r = http_line(s, &w->scan, pos, length, true);
 			s->line_is_long = 1;
 		}
@@ -459,8 +466,10 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 	if (ended) {
 		flags |= HEAD_END;
 		if (s->facts.is_request != is_request) {
-			/* The other kind of message than the roles say; one that was guessed just
-			 * now was wrong. */
+			/*
+			 * The other kind of message than the roles say; one that was guessed just
+			 * now was wrong.
+			 */
 			if (is_request && s->exchange == 1 && c->opened == 1) {
 				c->role = ROLE_UNKNOWN;
 				c->opened = 0;
@@ -521,8 +530,10 @@ static __always_inline bool window_open(struct work *w, struct stream *s, __u64 
 	return true;
 }
 
-/* One step of the walk: a stretch of a body, or a window. Returns 1 when there is nothing more to
- * do. */
+/*
+ * One step of the walk: a stretch of a body, or a window. Returns 1 when there is nothing more to
+ * do.
+ */
 static long walk_window(__u32 i, struct walk *l)
 {
 	struct work *w = l->w;

@@ -79,8 +79,10 @@ int BPF_PROG(fx_send_2, struct sock *sk)
 	return 0;
 }
 
-/* sendfile and splice, before Linux 6.5. Not tcp_sendpage_locked(), which compilers put into
- * tcp_sendpage(). */
+/*
+ * sendfile and splice, before Linux 6.5. Not tcp_sendpage_locked(), which compilers put into
+ * tcp_sendpage().
+ */
 SEC("fentry/do_tcp_sendpages")
 int BPF_PROG(fe_if_sendpage_start, struct sock *sk, void *page, int offset, unsigned long size)
 {

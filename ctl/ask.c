@@ -47,8 +47,10 @@ static int connect_to(const char *dir, int *ret_fd)
 	}
 }
 
-/* A client that is turned away may find the socket closed before it wrote; its answer is there all
- * the same. */
+/*
+ * A client that is turned away may find the socket closed before it wrote; its answer is there all
+ * the same.
+ */
 static int send_line(int fd, const char *request)
 {
 	char line[512];

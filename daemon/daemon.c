@@ -147,8 +147,10 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 	if (drain(d) > 0)
 		d->idle_polls = 0;
 	else if (++d->idle_polls >= POLLS_TO_SLEEP) {
-		/* What came between the last look and the announcement would wake nobody: look once
-		 * more. */
+		/*
+		 * What came between the last look and the announcement would wake nobody: look once
+		 * more.
+		 */
 		probe_reader_sleeps(d->probe);
 		drain(d);
 		return 0;
@@ -172,12 +174,6 @@ static void print_trace(const struct store_trace *trace, void *userdata)
 	output_end(d->output);
 }
 
-static void no_print(const struct store_trace *trace, void *userdata)
-{
-	(void)trace;
-	(void)userdata;
-}
-
 static void print_hints(struct daemon *d, uint64_t now)
 {
 	if (!d->hint_ns || now < d->hint_ns)
@@ -197,7 +193,8 @@ static int select_again(const struct process *p, void *userdata)
 	return 0;
 }
 
-/* Process events that the ring had no room for: a pass over /proc finds what they would have said.
+/*
+ * Process events that the ring had no room for: a pass over /proc finds what they would have said.
  */
 static void repair_processes(struct daemon *d)
 {
@@ -226,9 +223,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	repair_processes(d);
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
-	if (d->store)
-		store_tick(d->store, now,
-			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
+	if (d->options->print == DAEMON_PRINT_TREE)
+		store_tick(d->store, now, print_trace, d);
 	print_hints(d, now);
 	if (d->output && !d->output_error)
 		d->output_error = output_flush(d->output, 0);
@@ -239,7 +235,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	return timer_in(source, TICK_NS);
 }
 
-/* Discovery has its own times: a process is looked at 30 ms after its exec, not at the next tick.
+/*
+ * Discovery has its own times: a process is looked at 30 ms after its exec, not at the next tick.
  */
 static int on_discover(sd_event_source *source, void *userdata)
 {
@@ -461,8 +458,10 @@ static int daemon_start(struct daemon *d)
 
 	/* Loading has gone through the kernel's type information, several megabytes that malloc would keep. */
 	malloc_trim(0);
-	/* The kernel side reports new processes already: none falls between the pass and the
-	 * events. */
+	/*
+	 * The kernel side reports new processes already: none falls between the pass and the
+	 * events.
+	 */
 	r = discover_scan(d->discover);
 	if (r < 0)
 		return log_error_errno(r, "Cannot look for processes: %m");
@@ -473,9 +472,8 @@ static void daemon_stop(struct daemon *d)
 {
 	drain(d);
 	stitch_finish(d->stitch, now_ns(CLOCK_MONOTONIC));
-	if (d->store)
-		store_tick(d->store, UINT64_MAX,
-			   d->options->print == DAEMON_PRINT_TREE ? print_trace : no_print, d);
+	if (d->options->print == DAEMON_PRINT_TREE)
+		store_tick(d->store, UINT64_MAX, print_trace, d);
 	if (d->output && !d->output_error)
 		output_flush(d->output, PRINT_MS);
 	if (d->exporter && exporter_stop(d->exporter, FLUSH_MS) == EXPORTER_UNSENT)
@@ -498,8 +496,10 @@ static void daemon_done(struct daemon *d)
 	lock_free(d->lock);
 }
 
-/* Root in name is not root in rights: without this one the processes of other users cannot be
- * looked into. */
+/*
+ * Root in name is not root in rights: without this one the processes of other users cannot be
+ * looked into.
+ */
 static void warn_capabilities(void)
 {
 	unsigned long long effective = ~0ULL;

@@ -49,8 +49,10 @@ struct daemon {
 /* report.c: the control socket's handler; 'userdata' is the daemon. */
 int report_command(void *userdata, struct str command, struct str argument, cJSON **ret_answer);
 
-/* hints.c: a line for each listening process, on 'out': traced, or what would select it, or why
- * not. */
+/*
+ * hints.c: a line for each listening process, on 'out': traced, or what would select it, or why
+ * not.
+ */
 void hints_print(struct daemon *d, FILE *out);
 
 /* What the kernel side saw of a process, in words: "TLS", "HTTP/2", "no request yet", ... */

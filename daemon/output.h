@@ -18,8 +18,10 @@ int output_new(int fd, size_t bytes_max, struct output **ret);
 void output_free(struct output *o); /* NULL is allowed; drops what is left */
 DEFINE_CLEANUP(struct output *, output_free)
 
-/* The stream to write one item to, a span or a trace; output_end() then keeps it whole or drops it
- * whole. */
+/*
+ * The stream to write one item to, a span or a trace; output_end() then keeps it whole or drops it
+ * whole.
+ */
 FILE *output_begin(struct output *o);
 void output_end(struct output *o);
 

@@ -1,4 +1,5 @@
-/* Answers for tsunagictl: what the daemon knows, as JSON; see service/control.h for the protocol.
+/*
+ * Answers for tsunagictl: what the daemon knows, as JSON; see service/control.h for the protocol.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 #define TRACE_COLUMNS 100
 
-/* cJSON's adders return NULL without memory: the answer then lacks that key, which beats no answer.
+/*
+ * cJSON's adders return NULL without memory: the answer then lacks that key, which beats no answer.
  */
 static void add_text(cJSON *object, const char *key, const char *text)
 {

@@ -31,8 +31,10 @@ bool log_site_allowed(uint64_t *last_ns);
 #define log_info(...)    log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-/* Logs with errno set from the negative result 'r' and yields 'r', for `return log_error_errno(r,
- * "...: %m")`. */
+/*
+ * Logs with errno set from the negative result 'r' and yields 'r', for `return log_error_errno(r,
+ * "...: %m")`.
+ */
 #define log_error_errno(r, ...)                          \
 	({                                               \
 		int _r = (r);                            \

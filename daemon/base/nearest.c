@@ -14,8 +14,10 @@ static bool same_letter(struct str a, size_t i, struct str b, size_t j)
 
 size_t nearest_distance(struct str a, struct str b)
 {
-	/* Row i says what it takes to make the first i letters of 'a' the first j of 'b'; two rows
-	 * back for swaps. */
+	/*
+	 * Row i says what it takes to make the first i letters of 'a' the first j of 'b'; two rows
+	 * back for swaps.
+	 */
 	size_t rows[3][WORD_MAX + 1];
 	size_t *older = rows[0], *old = rows[1], *row = rows[2];
 

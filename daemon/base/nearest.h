@@ -14,6 +14,7 @@
  */
 size_t nearest_distance(struct str a, struct str b);
 
-/* The candidate nearest to 'word', or NULL when more than half of its letters would have to change.
+/*
+ * The candidate nearest to 'word', or NULL when more than half of its letters would have to change.
  */
 const char *nearest_find(struct str word, const char *const *candidates, size_t n);

@@ -44,8 +44,10 @@ int table_insert(struct table *t, struct table_node *node, uint64_t hash)
 	struct table_node **slot;
 	int r;
 
-	/* A table that cannot grow still works, only slower: fatal only when there are no buckets
-	 * at all. */
+	/*
+	 * A table that cannot grow still works, only slower: fatal only when there are no buckets
+	 * at all.
+	 */
 	if (t->n >= t->n_buckets) {
 		r = table_grow(t);
 		if (r < 0 && !t->n_buckets)

@@ -43,8 +43,10 @@ struct config {
 	int log_level;             /* log_level: error|warning|info|debug, as enum log_level */
 };
 
-/* A problem of the file: one line for a person, "FILE:LINE:COLUMN: expected ..., got '...'; did you
- * mean '...'?" */
+/*
+ * A problem of the file: one line for a person, "FILE:LINE:COLUMN: expected ..., got '...'; did you
+ * mean '...'?"
+ */
 struct config_error {
 	char text[512];
 };
@@ -71,6 +73,8 @@ void config_done(struct config *config);
  */
 int config_endpoint_shown(const char *endpoint, char **ret);
 
-/* Writes the commented file with every key, its default and a line on it: what config/tsunagi.yaml
- * holds. */
+/*
+ * Writes the commented file with every key, its default and a line on it: what config/tsunagi.yaml
+ * holds.
+ */
 int config_write_reference(FILE *out);

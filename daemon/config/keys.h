@@ -58,8 +58,10 @@ struct key {
 /* All rows, in the order of the reference; sections stand before their keys. */
 const struct key *keys_table(size_t *ret_n);
 
-/* The row of a key written in a mapping whose keys have 'prefix' in front ("" or "export."), or
- * NULL. */
+/*
+ * The row of a key written in a mapping whose keys have 'prefix' in front ("" or "export."), or
+ * NULL.
+ */
 const struct key *keys_find(enum key_scope scope, struct str prefix, struct str name);
 
 /* Whether the row is a direct child there; and the part of its path that is written there. */

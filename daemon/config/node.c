@@ -138,8 +138,10 @@ static int append_child(struct node *parent, struct node *child)
 
 static int build_node(struct builder *b, const yaml_event_t *event, struct node *ret);
 
-/* What stands between a start event and its end; libyaml sees to it that a mapping's children come
- * in pairs. */
+/*
+ * What stands between a start event and its end; libyaml sees to it that a mapping's children come
+ * in pairs.
+ */
 static int build_children(struct builder *b, yaml_event_type_t end, struct node *parent)
 {
 	for (;;) {

@@ -26,8 +26,10 @@ struct node {
 	struct node *children; /* owned */
 };
 
-/* Parses a text that text_check() accepted. Returns 0, CONFIG_INVALID with the problem reported, or
- * -ENOMEM. */
+/*
+ * Parses a text that text_check() accepted. Returns 0, CONFIG_INVALID with the problem reported, or
+ * -ENOMEM.
+ */
 int node_parse(struct str text, const struct problem *problem, struct node *ret_root);
 
 /* Frees what the node owns, not the node. */

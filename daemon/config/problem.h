@@ -19,8 +19,10 @@ struct position {
 	unsigned int column;
 };
 
-/* Writes "FILE:LINE:COLUMN: ..." and returns CONFIG_INVALID. The line has no control character in
- * it. */
+/*
+ * Writes "FILE:LINE:COLUMN: ..." and returns CONFIG_INVALID. The line has no control character in
+ * it.
+ */
 __attribute__((format(printf, 3, 4))) int problem_report(const struct problem *problem,
 							 struct position at, const char *format,
 							 ...);

@@ -37,8 +37,10 @@ static void write_comment(FILE *out, const char *indent, const char *text)
 	}
 }
 
-/* A key of the file itself: its help, what is allowed if that can be said in a line, an example,
- * the default. */
+/*
+ * A key of the file itself: its help, what is allowed if that can be said in a line, an example,
+ * the default.
+ */
 static void write_key(FILE *out, const struct key *key)
 {
 	const char *leaf = keys_leaf(key);

@@ -25,7 +25,8 @@ int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n)
 	if (!bytes)
 		return -ENOMEM;
 
-	/* The size is what read(2) gives: that of a pipe or a file in /proc is 0, and files grow.
+	/*
+	 * The size is what read(2) gives: that of a pipe or a file in /proc is 0, and files grow.
 	 */
 	while (n <= TEXT_BYTES_MAX) {
 		ssize_t got = read(fd, bytes + n, TEXT_BYTES_MAX + 1 - n);
@@ -47,7 +48,8 @@ int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n)
 	return 0;
 }
 
-/* Bytes of the UTF-8 sequence at the start of 's' (RFC 3629: shortest form, no surrogates), or 0.
+/*
+ * Bytes of the UTF-8 sequence at the start of 's' (RFC 3629: shortest form, no surrogates), or 0.
  */
 static size_t utf8_decode(struct str s, uint32_t *ret_code)
 {

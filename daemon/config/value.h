@@ -12,22 +12,27 @@
 /* The text is not of that kind, or out of range for any use. */
 enum { VALUE_BAD = 1 };
 
-/* Decimal digits without sign or leading zero (YAML 1.1 reads 010 as eight). Returns 0 or
- * VALUE_BAD. */
+/*
+ * Decimal digits without sign or leading zero (YAML 1.1 reads 010 as eight). Returns 0 or
+ * VALUE_BAD.
+ */
 int value_parse_count(struct str text, uint64_t *ret);
 
 /* A whole number with its unit: 500ms, 1s, 10m, 1h. Returns 0 or VALUE_BAD. */
 int value_parse_duration_ms(struct str text, uint64_t *ret_ms);
 
-/* Bytes, or a number of K, M or G with B or iB behind it, always by 1024. Returns 0 or VALUE_BAD.
+/*
+ * Bytes, or a number of K, M or G with B or iB behind it, always by 1024. Returns 0 or VALUE_BAD.
  */
 int value_parse_size(struct str text, uint64_t *ret_bytes);
 
 /* 8080 or 8080-8090. Returns 0 or VALUE_BAD. */
 int value_parse_ports(struct str text, uint16_t *ret_first, uint16_t *ret_last);
 
-/* What is wrong with the base URL of a collector, in a few words that never quote it; NULL:
- * nothing. */
+/*
+ * What is wrong with the base URL of a collector, in a few words that never quote it; NULL:
+ * nothing.
+ */
 const char *value_check_url(struct str text);
 
 /* The user part of a URL (before '@'), password included; empty when there is none. */

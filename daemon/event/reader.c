@@ -6,7 +6,8 @@
 
 #include "metrics/metrics.h"
 
-/* Of one drain: producers that keep up with us must not keep the loop from its timers and signals.
+/*
+ * Of one drain: producers that keep up with us must not keep the loop from its timers and signals.
  */
 #define RECORDS_MAX 65536
 

@@ -20,7 +20,8 @@ enum event_type {
 
 enum event_role { EVENT_ROLE_SERVER, EVENT_ROLE_CLIENT };
 
-/* How the parent of a head's span was found, or why there is none. One counter for each in metrics.
+/*
+ * How the parent of a head's span was found, or why there is none. One counter for each in metrics.
  */
 enum parent_reason {
 	PARENT_UNDECIDED,   /* the kernel took no decision: ids are made in user space, no parent */

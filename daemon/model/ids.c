@@ -42,7 +42,8 @@ bool ids_from_hex(const char *hex, unsigned int n, uint8_t *ret_bytes)
 	return is_hex;
 }
 
-/* xoshiro256** (Blackman and Vigna), seeded once from the kernel: ids need no secrecy, only spread.
+/*
+ * xoshiro256** (Blackman and Vigna), seeded once from the kernel: ids need no secrecy, only spread.
  */
 static uint64_t random_next(void)
 {

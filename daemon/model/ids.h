@@ -24,7 +24,8 @@ enum {
 	TRACE_FLAG_RANDOM = 0x02,
 };
 
-/* An invalid id is all-zero: "none" where it is a parent, never exported where it is a span's own.
+/*
+ * An invalid id is all-zero: "none" where it is a parent, never exported where it is a span's own.
  */
 static inline bool trace_id_is_valid(const struct trace_id *id)
 {

@@ -10,8 +10,10 @@
 #include "base/str.h"
 #include "base/util.h"
 
-/* Strings are terminated and owned by the resource. An attribute with 'text' NULL is the integer
- * 'number'. */
+/*
+ * Strings are terminated and owned by the resource. An attribute with 'text' NULL is the integer
+ * 'number'.
+ */
 struct resource_attribute {
 	char *key;
 	char *text;

@@ -33,8 +33,10 @@ const char *probe_tap_name(enum probe_tap tap)
 	return tap_names[tap];
 }
 
-/* libbpf's first warning: the best reason there is when a load is refused. What follows only
- * repeats it. */
+/*
+ * libbpf's first warning: the best reason there is when a load is refused. What follows only
+ * repeats it.
+ */
 static char first_warning[200];
 
 static int libbpf_log(enum libbpf_print_level level, const char *format, va_list args)
@@ -139,8 +141,10 @@ static bool has_helper(const struct btf *kernel, const char *name)
 	return false;
 }
 
-/* Whether this process may load any program at all: a kernel may refuse one kind with the same
- * error. */
+/*
+ * Whether this process may load any program at all: a kernel may refuse one kind with the same
+ * error.
+ */
 static bool may_load(void)
 {
 	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL) == 1;
@@ -228,8 +232,10 @@ void probe_reader_sleeps(struct probe *p)
 	__atomic_store_n(p->tap.reader_sleeps, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Behind each change of 'procs': connections look again. The kernel side also counts it up; any
- * change will do. */
+/*
+ * Behind each change of 'procs': connections look again. The kernel side also counts it up; any
+ * change will do.
+ */
 static void processes_changed(struct probe *p)
 {
 	__atomic_add_fetch(p->tap.procs_generation, 1, __ATOMIC_SEQ_CST);
@@ -338,8 +344,10 @@ static uint64_t program_misses(const struct bpf_program *program)
 	return info.recursion_misses;
 }
 
-/* What a program and its copies ('name'_2 and so on) all missed: no more can have been lost than
- * the least of them. */
+/*
+ * What a program and its copies ('name'_2 and so on) all missed: no more can have been lost than
+ * the least of them.
+ */
 static uint64_t least_misses(const struct probe *p, const struct bpf_program *program)
 {
 	uint64_t least = program_misses(program);

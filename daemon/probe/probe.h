@@ -48,8 +48,10 @@ int probe_ring_fd(const struct probe *p);
 /* A reader that is about to sleep says so, then looks once more; the next record wakes it. */
 void probe_reader_sleeps(struct probe *p);
 
-/* The process is traced from now on. 'has_thread_units': its threads are units of work (not so for
- * Go). */
+/*
+ * The process is traced from now on. 'has_thread_units': its threads are units of work (not so for
+ * Go).
+ */
 int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_thread_units);
 void probe_process_remove(struct probe *p, uint32_t pid);
 
@@ -62,8 +64,10 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 /* User space found that this request was none: it can be nobody's parent from now on. */
 void probe_request_revoke(struct probe *p, uint64_t connection, uint32_t exchange);
 
-/* Counters of the kernel side, from 0 to probe_counters() - 1; the last one sums the programs'
- * recursion misses. */
+/*
+ * Counters of the kernel side, from 0 to probe_counters() - 1; the last one sums the programs'
+ * recursion misses.
+ */
 size_t probe_counters(void);
 const char *probe_counter_name(size_t i);
 const char *probe_counter_help(size_t i);

@@ -17,8 +17,10 @@ struct tap {
 	struct bpf_object_skeleton *base;
 	struct bpf_object *object;
 	struct bpf_map *ring, *procs, *requests, *units, *joins, *counters;
-	/* In memory that is shared with the kernel side; valid after loading, through
-	 * tap_*_share(). */
+	/*
+	 * In memory that is shared with the kernel side; valid after loading, through
+	 * tap_*_share().
+	 */
 	uint32_t *reader_sleeps, *procs_generation;
 	uint8_t *selected;
 	uint32_t *head_bytes_max; /* to be set before loading */
@@ -43,8 +45,10 @@ struct tap {
 		(tap)->selected = (s)->bss->selected;                               \
 	} while (0)
 
-/* Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number
- * from 2. */
+/*
+ * Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number
+ * from 2.
+ */
 static inline bool tap_is_copy(const struct bpf_program *program)
 {
 	const char *name = bpf_program__name(program);

@@ -11,7 +11,8 @@
 #include "base/log.h"
 #include "metrics/metrics.h"
 
-/* After accept(2) failed for want of descriptors or memory, so that the loop does not spin on it.
+/*
+ * After accept(2) failed for want of descriptors or memory, so that the loop does not spin on it.
  */
 #define ACCEPT_PAUSE_US (1000 * 1000)
 
@@ -205,8 +206,10 @@ static int client_write(struct client *client)
 	return client->n_written == client->n_answer;
 }
 
-/* What a client sent beyond its line would make close(2) a reset, and the answer's last bytes with
- * it. */
+/*
+ * What a client sent beyond its line would make close(2) a reset, and the answer's last bytes with
+ * it.
+ */
 static void discard_input(int fd)
 {
 	char bytes[1024];

@@ -9,7 +9,8 @@
 
 #include "base/str.h"
 
-/* The directory or the lock file may vanish between two steps when another daemon ends just then.
+/*
+ * The directory or the lock file may vanish between two steps when another daemon ends just then.
  */
 #define ATTEMPTS_MAX 100
 
@@ -31,8 +32,10 @@ void lock_free(struct lock *lock)
 {
 	if (!lock)
 		return;
-	/* Unlinked while it is still locked: who waits for it sees that it is gone, and starts
-	 * over. */
+	/*
+	 * Unlinked while it is still locked: who waits for it sees that it is gone, and starts
+	 * over.
+	 */
 	if (lock->fd >= 0) {
 		unlinkat(lock->dir_fd, LOCK_FILE, 0);
 		close(lock->fd);
@@ -55,8 +58,10 @@ static int open_dir(struct lock *lock)
 	lock->dir_fd = open(lock->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock->dir_fd < 0)
 		return errno == ENOENT ? LOCK_VANISHED : -errno;
-	/* The umask may have taken bits away, and then tsunagictl could not say that the daemon
-	 * runs. */
+	/*
+	 * The umask may have taken bits away, and then tsunagictl could not say that the daemon
+	 * runs.
+	 */
 	if (lock->has_made_dir && fchmod(lock->dir_fd, 0755) < 0)
 		return -errno;
 	return 0;
@@ -91,7 +96,8 @@ static int write_pid(int fd)
 	return written == n ? 0 : -EIO;
 }
 
-/* Whether DIR/lock is still the file we locked, and not one that was made after ours was unlinked.
+/*
+ * Whether DIR/lock is still the file we locked, and not one that was made after ours was unlinked.
  */
 static bool is_current(const struct lock *lock, int fd)
 {

@@ -218,8 +218,10 @@ static void stitch_response_end(struct stitch *s, const struct event *e)
 		stitch_end(s, c, x->status ? OUTCOME_DONE : OUTCOME_NOT_OBSERVED, e->time_ns);
 }
 
-/* A response that cannot be understood. Where its record was to tell its end as well, no other
- * will. */
+/*
+ * A response that cannot be understood. Where its record was to tell its end as well, no other
+ * will.
+ */
 static void stitch_response_bad(struct stitch *s, const struct event *e)
 {
 	metrics_increment(METRIC_RESPONSES_BAD);
@@ -309,7 +311,8 @@ static void stitch_head(struct stitch *s, const struct event *e)
 	struct conn *c = conn_find(&s->conns, e->connection);
 	int r;
 
-	/* The kernel side took back what it had guessed from the first bytes of an old connection.
+	/*
+	 * The kernel side took back what it had guessed from the first bytes of an old connection.
 	 */
 	if (c && c->role != e->role && !c->first) {
 		conn_remove(&s->conns, c);
@@ -335,8 +338,10 @@ static void stitch_head(struct stitch *s, const struct event *e)
 		stitch_head_on(s, c, e);
 }
 
-/* The oldest exchange, whose response was seen but not to its end, now that no more bytes of it can
- * come. */
+/*
+ * The oldest exchange, whose response was seen but not to its end, now that no more bytes of it can
+ * come.
+ */
 static void stitch_end_cut(struct stitch *s, struct conn *c, const struct event *e)
 {
 	const struct exchange *x = c->first;
@@ -372,8 +377,10 @@ static void stitch_end_closed(struct stitch *s, struct conn *c, const struct eve
 		return;
 	}
 
-	/* Whoever went first gave up on the exchange, and then it was over; without any FIN it was
-	 * a reset. */
+	/*
+	 * Whoever went first gave up on the exchange, and then it was over; without any FIN it was
+	 * a reset.
+	 */
 	end_ns = e->time_ns;
 	if (c->role == EVENT_ROLE_SERVER && c->peer_fin_ns)
 		end_ns = c->peer_fin_ns;

@@ -136,8 +136,10 @@ static void on_response(struct peer *upstream)
 	send_text(client, text);
 }
 
-/* Whole when the head and Content-Length bytes behind it are there; all messages here have one or
- * no body. */
+/*
+ * Whole when the head and Content-Length bytes behind it are there; all messages here have one or
+ * no body.
+ */
 static bool is_whole(struct peer *peer)
 {
 	char *end, *field;

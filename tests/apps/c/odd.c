@@ -93,8 +93,10 @@ static void plan_calls(void)
 
 			step->request.call = step->response.call = (enum call)out;
 			step->at_server.call = step->at_client.call = (enum call)in;
-			/* with two messages a call, the second may or may not get the second part:
-			 * a race */
+			/*
+			 * with two messages a call, the second may or may not get the second part:
+			 * a race
+			 */
 			step->at_server.alone = step->at_client.alone = out == CALL_SENDMMSG;
 			step->method = "POST";
 			step->request_body = 100;
@@ -349,7 +351,8 @@ static void serve_step(struct connection *connection, const struct step *step, F
 			before + head_length(message + before, length), before + length);
 }
 
-/* The plan says when a connection ends and when one begins; client and server follow the same plan.
+/*
+ * The plan says when a connection ends and when one begins; client and server follow the same plan.
  */
 static bool connection_ends(unsigned i)
 {

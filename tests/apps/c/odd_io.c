@@ -282,8 +282,10 @@ static void connection_consume(struct connection *connection, size_t length)
 	connection->used -= length;
 }
 
-/* Until 'text' is in the received bytes from 'from' on; returns the offset behind it, 0 when it
- * never comes. */
+/*
+ * Until 'text' is in the received bytes from 'from' on; returns the offset behind it, 0 when it
+ * never comes.
+ */
 static size_t fill_until(struct connection *connection, const struct receiving *how, size_t from,
 			 const char *text)
 {

@@ -182,7 +182,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 };
 
-/* Callbacks of bpf_loop have an index they need not use; BPF code is compiled without that warning.
+/*
+ * Callbacks of bpf_loop have an index they need not use; BPF code is compiled without that warning.
  */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "follow.bpf.h"

@@ -1,5 +1,7 @@
-/* The kernel side's core on the host: exchanges, contexts and decisions, lost records, old
- * connections. */
+/*
+ * The kernel side's core on the host: exchanges, contexts and decisions, lost records, old
+ * connections.
+ */
 #include "ends.h"
 
 static void test_thread_is_the_unit(void **state)
@@ -41,7 +43,8 @@ static void test_two_open_requests_are_ambiguous(void **state)
 	assert_true(decision_of(2)->parent_span_id[0] == 0 &&
 		    decision_of(2)->parent_span_id[7] == 0);
 
-	/* It is a loop, then and from now on: what it works for can not be told from its sockets.
+	/*
+	 * It is a loop, then and from now on: what it works for can not be told from its sockets.
 	 */
 	end_send(&a, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	end_sent(&a);
@@ -78,8 +81,10 @@ static void test_lost_record_publishes_nothing(void **state)
 	assert_int_equal(shim_counters[COUNT_LOST_REQUEST_CLIENT], 1);
 	ring_is_full = false;
 
-	/* The thread is busy with it all the same: nobody else's request is the parent of what it
-	 * sends. */
+	/*
+	 * The thread is busy with it all the same: nobody else's request is the parent of what it
+	 * sends.
+	 */
 	end_recv(&client, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	end_send(&client, "GET /d HTTP/1.1\r\n\r\n");
 	assert_int_equal(decision_of(0)->reason, DECISION_NONE_AMBIGUOUS);
@@ -184,8 +189,10 @@ static void test_old_connection_in_mid_upload(void **state)
 	assert_string_equal(texts[0], "GET /true HTTP/1.1\r\n\r\n");
 }
 
-/* A response nobody could read was sent: the request may be over, so it is nobody's parent any
- * more. */
+/*
+ * A response nobody could read was sent: the request may be over, so it is nobody's parent any
+ * more.
+ */
 static void test_unreadable_response_closes_the_context(void **state)
 {
 	struct end server, client;

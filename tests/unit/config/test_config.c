@@ -1,5 +1,7 @@
-/* The configuration as a person meets it: defaults, a full file, what is refused and in which
- * words. */
+/*
+ * The configuration as a person meets it: defaults, a full file, what is refused and in which
+ * words.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +27,8 @@ static struct config parse(const char *text)
 	return config;
 }
 
-/* The text is refused with a message that starts with 'place' and has 'words' in it, on one line.
+/*
+ * The text is refused with a message that starts with 'place' and has 'words' in it, on one line.
  */
 static void refuse(struct str text, const char *place, const char *words)
 {

@@ -253,8 +253,10 @@ static void test_too_many_and_too_slow(void **state)
 	assert_int_equal(f->handled, 0);
 	assert_int_equal(metrics_get(METRIC_CONTROL_REFUSED), refused + 1);
 
-	/* The idle ones are dropped, without an answer, when their time is up; then there is room
-	 * again. */
+	/*
+	 * The idle ones are dropped, without an answer, when their time is up; then there is room
+	 * again.
+	 */
 	before = now_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
 		_cleanup_(freep) char *text = read_all(f, idle[i]);

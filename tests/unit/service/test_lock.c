@@ -1,4 +1,5 @@
-/* The lock on a runtime directory, as a second daemon, a dead one's heir and a plain error meet it.
+/*
+ * The lock on a runtime directory, as a second daemon, a dead one's heir and a plain error meet it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
