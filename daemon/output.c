@@ -65,15 +65,6 @@ FILE *output_begin(struct output *o)
 	return o->stream;
 }
 
-void output_end(struct output *o)
-{
-	fflush(o->stream);
-	if (!o->is_cut)
-		return;
-	o->n = o->item_at;
-	metrics_increment(METRIC_PRINT_FULL);
-}
-
 int output_flush(struct output *o, int wait_ms)
 {
 	uint64_t end_ns = now_ns(CLOCK_MONOTONIC) + (uint64_t)wait_ms * NSEC_PER_MSEC;
@@ -99,4 +90,16 @@ int output_flush(struct output *o, int wait_ms)
 	memmove(o->bytes, o->bytes + at, o->n - at);
 	o->n -= at;
 	return r;
+}
+
+void output_end(struct output *o)
+{
+	fflush(o->stream);
+	if (o->is_cut) {
+		o->n = o->item_at;
+		metrics_increment(METRIC_PRINT_FULL);
+	}
+	/* Many at a time after a wait: room for them all. An error comes again at the next flush. */
+	if (o->n > o->n_max / 2)
+		output_flush(o, 0);
 }
