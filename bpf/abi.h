@@ -57,6 +57,12 @@ enum head_flags {
 	HEAD_COMPLETE = 1 << 3,
 	HEAD_TRUNCATED = 1 << 4,
 	HEAD_DECISION = 1 << 5,
+	/*
+	 * Of a server's response: who sends it. Neither: it is not known whether the thread that
+	 * received the request works for it to the end.
+	 */
+	HEAD_BY_RECEIVER = 1 << 6,
+	HEAD_HANDED_OVER = 1 << 7,
 };
 
 /*
@@ -89,9 +95,11 @@ struct trace_ids {
 struct decision {
 	struct trace_ids ids;
 	__u8 parent_span_id[8];
-	__u8 flags;  /* W3C trace flags */
-	__u8 reason; /* enum decision_reason */
-	__u8 pad[6];
+	__u8 flags;     /* W3C trace flags */
+	__u8 reason;    /* enum decision_reason */
+	__u8 is_unit;   /* server: its thread is a unit of work, calls may get it as their parent */
+	__u8 is_proven; /* the threads of its process were seen to answer what they received */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct decision) == 40, "decision");
 
@@ -167,7 +175,13 @@ struct proc {
 	__u32 seen;       /* enum proc_seen, by the kernel side */
 	__u32 hands_over; /* by the kernel side, for good: its threads are no units (context.bpf.h)
 			   */
+	__u32 answered; /* by the kernel side: responses by the receiver's thread, to ANSWERS_PROVE
+			   */
+	__u32 pad;
 };
+
+/* So many responses, each by the thread that received the request, and a process is proven. */
+#define ANSWERS_PROVE 16
 
 /*
  * Before 'procs' is looked up, a byte tells whether it is worth it: selected[pid % SELECTED_SLOTS]

@@ -58,6 +58,8 @@ SUBPROGRAM int decide_server(struct work *w, struct stream *s)
 	d = &w->decision;
 	__builtin_memset(d, 0, sizeof(*d));
 	random_bytes(d->ids.span_id, 2);
+	d->is_unit = (w->proc_flags & PROC_THREAD_UNITS) && w->is_blocking;
+	d->is_proven = w->is_proven;
 	join = bpf_map_lookup_elem(&joins, &key);
 	if (s->is_truncated) {
 		ids_new_trace(d);
@@ -131,6 +133,7 @@ SUBPROGRAM int decide_client(struct work *w, struct stream *s)
 	d = &w->decision;
 	__builtin_memset(d, 0, sizeof(*d));
 	random_bytes(d->ids.span_id, 2);
+	d->is_proven = w->is_proven;
 	if (s->is_truncated) {
 		ids_new_trace(d);
 		d->reason = DECISION_NONE_TRUNCATED;
@@ -301,25 +304,55 @@ SUBPROGRAM int publish_client(struct work *w, struct conn *c)
 	return 0;
 }
 
-/*
- * A response begins. Where another thread sends it than received the request, this process hands
- * requests over, and its threads take up other work while theirs is open: they are no units of work
- * from now on.
- */
-SUBPROGRAM int check_hand_over(struct work *w, struct conn *c)
+/* The thread took up another request while it had this one open: whom it works for is not known. */
+static __always_inline bool is_loop(const struct work *w)
 {
-	struct proc *proc;
-	__u32 receiver;
+	struct unit_key key = {.kind = UNIT_THREAD, .pid = w->pid, .id = w->tid};
+	const struct unit *unit = bpf_map_lookup_elem(&units, &key);
 
-	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) || c->unit_tid == w->tid ||
-	    c->tx.exchange != c->opened)
-		return 0;
-	receiver = c->pid;
-	proc = bpf_map_lookup_elem(&procs, &receiver);
+	return !unit || unit->is_loop;
+}
+
+static __always_inline void note_answer(struct work *w)
+{
+	struct proc *proc = proc_of(w);
+
+	if (proc && proc->answered < ANSWERS_PROVE && ++proc->answered == ANSWERS_PROVE)
+		__sync_fetch_and_add(&procs_generation, 1);
+}
+
+static __always_inline void note_hand_over(const struct conn *c)
+{
+	__u32 receiver = c->pid;
+	struct proc *proc = bpf_map_lookup_elem(&procs, &receiver);
+
 	if (!proc || proc->hands_over)
-		return 0;
+		return;
 	proc->hands_over = 1;
 	__sync_fetch_and_add(&procs_generation, 1);
 	count(COUNT_HANDS_OVER);
-	return 0;
+}
+
+/*
+ * A response begins: whose thread sends it? Where it is another one than received the request, this
+ * process hands requests over, and its threads take up other work while theirs is open: they are no
+ * units of work from now on, and user space takes back the parents that they gave until then.
+ * Returns the flags of the response's head.
+ */
+SUBPROGRAM int who_answers(struct work *w, const struct conn *c)
+{
+	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) ||
+	    c->tx.exchange != c->opened)
+		return 0;
+	if (c->unit_tid != w->tid) {
+		note_hand_over(c);
+		return HEAD_HANDED_OVER;
+	}
+	if (!(w->proc_flags & PROC_THREAD_UNITS))
+		return HEAD_HANDED_OVER; /* another thread of the process was seen to, meanwhile */
+	if (is_loop(w))
+		return 0;
+	if (!w->is_proven)
+		note_answer(w);
+	return HEAD_BY_RECEIVER;
 }

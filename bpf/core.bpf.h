@@ -99,6 +99,7 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->tid = actor->tid;
 	w->proc_id = actor->proc.proc_id;
 	w->proc_flags = actor->proc.hands_over ? 0 : actor->proc.flags;
+	w->is_proven = actor->proc.answered >= ANSWERS_PROVE;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_blocking = 0;

@@ -46,9 +46,9 @@ struct {
 
 /*
  * procs: the selected processes, thread group id → struct proc. Written by user space, but for
- * 'seen' and 'hands_over', which the kernel side finds out. Read by the taps, and by user space for
- * what was seen. Freed by user space, and by the exit and exec of the process. Full: the process is
- * not traced, and says so.
+ * 'seen', 'hands_over' and 'answered', which the kernel side finds out. Read by the taps, and by
+ * user space for what was seen. Freed by user space, and by the exit and exec of the process. Full:
+ * the process is not traced, and says so.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -149,8 +149,8 @@ struct work {
 	__u32 is_tx;
 	__u32 pid, tid, proc_id, proc_flags;
 	__u32 is_blocking;
-	__u32 may_fail; /* a send that finds no room */
-	__u32 pad2;
+	__u32 may_fail;  /* a send that finds no room */
+	__u32 is_proven; /* of the process (abi.h) */
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */
 };
@@ -197,7 +197,7 @@ struct conn {
 	__u8 is_pipelined; /* a request began before the one ahead was answered */
 	__u8 join_is_out;  /* 'join' is in the map */
 	__u16 family;
-	__u16 pad;
+	__u16 answer;       /* who_answers() of the newest response */
 	__u64 methods_head; /* bit (exchange & 63): HEAD */
 	__u64 methods_connect;
 	__u64 lost;       /* bit: a record of the request was lost */

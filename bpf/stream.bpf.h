@@ -159,8 +159,7 @@ SUBPROGRAM int message_start(struct work *w, struct conn *c)
 			count(COUNT_ORPHAN_RESPONSE);
 		else if (c->lost & exchange_bit(s->exchange))
 			s->is_lost = 1;
-		if (c->role == ROLE_SERVER)
-			check_hand_over(w, c);
+		c->answer = c->role == ROLE_SERVER ? who_answers(w, c) : 0;
 		return true;
 	}
 	if (c->opened != c->responded && other->phase != PHASE_OUT_OF_STEP)
@@ -491,6 +490,8 @@ SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool star
 		decide(w, c, s);
 		flags |= HEAD_DECISION;
 	}
+	if (!is_request)
+		flags |= c->answer;
 	if (ended && !is_request && ends_here(w, s, length, complete))
 		flags |= HEAD_COMPLETE;
 	if (!was_truncated)

@@ -45,6 +45,9 @@ static int decode_head(const struct record_head *r, size_t n, struct event *e)
 		.has_decision = r->flags & HEAD_DECISION,
 		.offset = r->offset,
 		.head_start_ns = r->head_start_ns,
+		.answered_by = r->flags & HEAD_HANDED_OVER   ? ANSWERED_BY_OTHER
+			       : r->flags & HEAD_BY_RECEIVER ? ANSWERED_BY_RECEIVER
+							     : ANSWERED_BY_UNKNOWN,
 		.bytes = {.p = (const char *)r->data, .n = r->data_length},
 	};
 	decode_endpoint(r->local_address, r->local_port, r->family, &e->head.local);
@@ -55,6 +58,8 @@ static int decode_head(const struct record_head *r, size_t n, struct event *e)
 		return EVENT_BAD;
 	e->head.reason = d->reason;
 	e->head.trace_flags = d->flags;
+	e->head.is_unit = d->is_unit;
+	e->head.is_proven = d->is_proven;
 	memcpy(e->head.trace_id.b, d->ids.trace_id, sizeof(e->head.trace_id.b));
 	memcpy(e->head.span_id.b, d->ids.span_id, sizeof(e->head.span_id.b));
 	memcpy(e->head.parent_span_id.b, d->parent_span_id, sizeof(e->head.parent_span_id.b));

@@ -77,7 +77,11 @@
 	X(METRIC_CONTROL_REFUSED, "control_refused",                                               \
 	  "clients of the control socket turned away: not root, too many, or too slow")            \
 	X(METRIC_PRINT_FULL, "print_full",                                                         \
-	  "spans or traces not printed: nobody read standard output")
+	  "spans or traces not printed: nobody read standard output")                              \
+	X(METRIC_PARENTS_TAKEN_BACK, "parents_taken_back",                                         \
+	  "client spans made roots: it was not their request's thread that answered")              \
+	X(METRIC_LINEAGE_FULL, "lineage_full",                                                     \
+	  "spans not held back until their parent was certain: too many are")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

@@ -41,6 +41,13 @@ enum parent_reason {
 
 const char *parent_reason_name(enum parent_reason reason); /* "header", "no_open_request", ... */
 
+/* Which thread sends a server's response. */
+enum answered_by {
+	ANSWERED_BY_UNKNOWN,
+	ANSWERED_BY_RECEIVER, /* the one that received the request */
+	ANSWERED_BY_OTHER,    /* another one, of this response or an earlier one of the process */
+};
+
 struct event_endpoint {
 	uint16_t family; /* AF_INET or AF_INET6; v4-mapped addresses are already AF_INET */
 	uint16_t port;   /* host order */
@@ -69,6 +76,9 @@ struct event_head {
 	struct span_id span_id;
 	struct span_id parent_span_id;
 	uint8_t trace_flags;
+	bool is_unit;   /* a server's request: calls may get it as their parent */
+	bool is_proven; /* the threads of the process were seen to answer what they received */
+	enum answered_by answered_by; /* of a server's response */
 };
 
 enum event_close {

@@ -56,6 +56,28 @@ int span_new(const struct span_options *o, struct span **ret)
 	return 0;
 }
 
+int span_new_root(const struct span *s, const char *reason, struct span **ret)
+{
+	struct span_options o = {
+		.kind = s->kind,
+		.status = s->status,
+		.trace_flags = s->trace_flags,
+		.trace_id = s->trace_id,
+		.span_id = s->span_id,
+		.start_unix_ns = s->start_unix_ns,
+		.end_unix_ns = s->end_unix_ns,
+		.resource = s->resource,
+		.name = s->name,
+		.tracestate = s->tracestate,
+		.n_attributes = s->n_attributes,
+	};
+
+	assert(s->n_attributes < SPAN_ATTRIBUTES_MAX);
+	memcpy(o.attributes, s->attributes, s->n_attributes * sizeof(s->attributes[0]));
+	span_add_text(&o, ATTR_TSUNAGI_PARENT_REASON, str_from(reason));
+	return span_new(&o, ret);
+}
+
 struct span *span_ref(struct span *s)
 {
 	__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);

@@ -70,6 +70,11 @@ static inline void span_add_int(struct span_options *o, enum attribute_key key, 
 
 /* With one reference. Returns 0 or -ENOMEM. */
 int span_new(const struct span_options *options, struct span **ret);
+/*
+ * The same span as a root, which says why it has no parent (ATTR_TSUNAGI_PARENT_REASON). Returns 0
+ * or -ENOMEM.
+ */
+int span_new_root(const struct span *s, const char *reason, struct span **ret);
 struct span *span_ref(struct span *s);
 void span_unref(struct span *s); /* NULL is allowed */
 DEFINE_CLEANUP(struct span *, span_unref)

@@ -257,6 +257,7 @@ int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_
 		    there.proc_id == proc_id) {
 			proc.seen = there.seen;
 			proc.hands_over = there.hands_over;
+			proc.answered = there.answered;
 		}
 		r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
 		processes_changed(p);

@@ -13,8 +13,11 @@
 #include "model/ids.h"
 #include "model/resource.h"
 
+struct branch;
+
 struct exchange {
 	struct exchange *next;
+	struct branch *branch; /* lineage.c's; NULL: nothing about it is in doubt */
 	uint32_t number;
 	uint32_t pid, tid, proc_id;
 	struct resource *resource; /* a reference; NULL: not known when the request came */

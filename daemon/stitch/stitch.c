@@ -11,13 +11,16 @@
 
 #include "metrics/metrics.h"
 #include "stitch/conn.h"
+#include "stitch/lineage.h"
 #include "stitch/span_build.h"
 
-#define TICK_CONNECTIONS 256
+#define TICK_CONNECTIONS  256
+#define LINEAGE_BYTES_MAX (8 << 20)
 
 struct stitch {
 	struct stitch_options options;
 	struct conn_table conns;
+	struct lineage lineage;
 	int64_t clock_offset_ns;
 };
 
@@ -83,23 +86,32 @@ static struct resource *stitch_resource(struct stitch *s, uint32_t proc_id, uint
 	return r ? resource_ref(r) : NULL;
 }
 
-static void stitch_emit(struct stitch *s, const struct conn *c, const struct exchange *x,
-			const struct span_ending *ending)
+/* What lineage lets go. */
+static void stitch_emit(void *userdata, struct span *span, enum parent_reason reason)
 {
-	bool is_client = c->role == EVENT_ROLE_CLIENT;
+	struct stitch *s = userdata;
+
+	metrics_increment(span->kind == SPAN_KIND_CLIENT ? METRIC_SPANS_CLIENT
+							 : METRIC_SPANS_SERVER);
+	metrics_increment(parent_metrics[reason]);
+	s->options.emit(s->options.userdata, span);
+}
+
+/* The span of an exchange, NULL when it has none. */
+static struct span *stitch_span(const struct conn *c, const struct exchange *x,
+				const struct span_ending *ending)
+{
 	struct span *span;
 
 	if (!ending->resource) {
 		metrics_increment(METRIC_SPANS_NO_PROCESS);
-		return;
+		return NULL;
 	}
 	if (span_build(c, x, ending, &span) < 0) {
 		metrics_increment(METRIC_SPANS_NO_MEMORY);
-		return;
+		return NULL;
 	}
-	metrics_increment(is_client ? METRIC_SPANS_CLIENT : METRIC_SPANS_SERVER);
-	metrics_increment(parent_metrics[x->reason]);
-	s->options.emit(s->options.userdata, span);
+	return span;
 }
 
 /* Ends the oldest exchange of the connection. */
@@ -111,13 +123,14 @@ static void stitch_end(struct stitch *s, struct conn *c, enum outcome outcome, u
 		x->resource = stitch_resource(s, x->proc_id, x->pid);
 	if (outcomes[outcome].metric != _METRIC_MAX)
 		metrics_increment(outcomes[outcome].metric);
-	stitch_emit(s, c, x,
-		    &(struct span_ending){
-			    .error_type = outcomes[outcome].error_type,
-			    .end_ns = end_ns,
-			    .clock_offset_ns = s->clock_offset_ns,
-			    .resource = x->resource,
-		    });
+	lineage_end(&s->lineage, x,
+		    stitch_span(c, x,
+				&(struct span_ending){
+					.error_type = outcomes[outcome].error_type,
+					.end_ns = end_ns,
+					.clock_offset_ns = s->clock_offset_ns,
+					.resource = x->resource,
+				}));
 	exchange_free(x);
 }
 
@@ -173,6 +186,11 @@ static void stitch_request(struct stitch *s, struct conn *c, const struct event 
 		return;
 	}
 	if (exchange_new(c, e, &request, &x) < 0) {
+		stitch_refuse(s, e, METRIC_SPANS_NO_MEMORY);
+		return;
+	}
+	if (lineage_begin(&s->lineage, x, e) < 0) {
+		exchange_free(x);
 		stitch_refuse(s, e, METRIC_SPANS_NO_MEMORY);
 		return;
 	}
@@ -257,6 +275,7 @@ static void stitch_response(struct stitch *s, struct conn *c, const struct event
 	}
 
 	exchange_take_response(x, &head, e->time_ns);
+	lineage_answered(&s->lineage, x, e);
 	if (e->head.is_complete || x->framing == HTTP_FRAMING_NO_BODY ||
 	    x->framing == HTTP_FRAMING_TUNNEL ||
 	    (x->framing == HTTP_FRAMING_LENGTH && head.content_length == 0))
@@ -477,6 +496,7 @@ void stitch_tick(struct stitch *s, uint64_t now_ns)
 			break;
 		conn_remove(&s->conns, c);
 	}
+	lineage_tick(&s->lineage, now_ns);
 }
 
 /*
@@ -498,6 +518,7 @@ void stitch_finish(struct stitch *s, uint64_t now_ns)
 
 	while ((c = s->conns.busy.first))
 		stitch_end(s, c, c->first->status ? OUTCOME_NO_END : OUTCOME_NOT_OBSERVED, now_ns);
+	lineage_finish(&s->lineage);
 }
 
 size_t stitch_connections(const struct stitch *s)
@@ -513,6 +534,9 @@ int stitch_new(const struct stitch_options *options, struct stitch **ret)
 		return -ENOMEM;
 	s->options = *options;
 	s->conns.max = options->connections_max;
+	s->lineage.emit = stitch_emit;
+	s->lineage.userdata = s;
+	s->lineage.held_bytes_max = LINEAGE_BYTES_MAX;
 	s->clock_offset_ns = (int64_t)(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC));
 	*ret = s;
 	return 0;
@@ -523,5 +547,6 @@ void stitch_free(struct stitch *s)
 	if (!s)
 		return;
 	conn_table_done(&s->conns);
+	lineage_done(&s->lineage);
 	free(s);
 }

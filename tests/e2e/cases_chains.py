@@ -1,8 +1,6 @@
 """Chains of real services under load: every request becomes exactly the spans it should, and nothing else."""
 
 import time
-import urllib.error
-import urllib.request
 
 import apps
 from harness import Failure, Jaeger, Skip, expect, expect_true, scaled
@@ -17,9 +15,9 @@ def need(*programs):
             raise Skip(f"no {program} here")
 
 
-def java_chain(run, home=None, mode="same"):
+def java_chain(run, home=None, mode="same", threads=64):
     back = run.app("back", apps.java("Back", "{port}", "{log}", home=home))
-    front = run.app("front", apps.java("Front", "{port}", back.port, "{log}", 64, mode, home=home))
+    front = run.app("front", apps.java("Front", "{port}", back.port, "{log}", threads, mode, home=home))
     return front, back
 
 
@@ -119,26 +117,31 @@ def case_java25_virtual_threads(run):
     return judge_chain(run, daemon, front, back, client_may_lack_parent=True)
 
 
-def is_warming(span):
-    attributes = span["attributes"]
-    return "/warm-" in attributes.get("url.path", "") + attributes.get("url.full", "")
+def hand_over(run, mode, threads):
+    front, back = java_chain(run, mode=mode, threads=threads)
+    daemon = run.daemon()
+    run.load(front.port, scaled(3_000), 32, traceparent=20)
+    return judge_chain(run, daemon, front, back, client_may_lack_parent=True)
 
 
 def case_java_handover(run):
-    """Another thread of the same pool calls and answers: once that was seen, a parent is absent, never wrong."""
-    need("java", "javac")
-    front, back = java_chain(run, mode="handover")
-    daemon = run.daemon()
-    for n in range(40):  # one at a time; these are not judged
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{front.port}/x/warm-{n}", timeout=5).close()
-        except urllib.error.HTTPError:
-            pass  # the back end's statuses follow from the id
-    run.load(front.port, scaled(5_000), 32, traceparent=20)
-    time.sleep(1.5)
-    run.stop_apps()
-    spans = [span for span in daemon.finish() if span["pid"] in run.pids() and not is_warming(span)]
-    return expect_true(spans, expand(chain_hops(front, back, client_may_lack_parent=True), run.read_logs()))
+    """Another thread of the same pool calls and answers, from the first request on: absent, never wrong."""
+    return hand_over(run, "handover", 64)
+
+
+def case_java_handover_2(run):
+    """The same in a pool of two, where the receiver often answers by chance."""
+    return hand_over(run, "handover", 2)
+
+
+def case_java_handover_5(run):
+    """The same in a pool of five."""
+    return hand_over(run, "handover", 5)
+
+
+def case_java_handover_late(run):
+    """Its threads were seen to answer a hundred requests that they received; then they hand on what comes."""
+    return hand_over(run, "late", 5)
 
 
 def case_go_chain(run):

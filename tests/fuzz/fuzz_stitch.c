@@ -1,7 +1,7 @@
 /*
  * Fuzzer of stitch/: bytes become a sequence of events on a few connections. There are never more
- * spans than request heads that ended, no span id is zero or there twice, and what was refused was
- * counted.
+ * spans than request heads that ended, no span id is zero or there twice, a span is in the trace of
+ * its parent, and what was refused was counted.
  *
  * An event is four bytes (what, connection and exchange, flags, length) and, for heads, that many
  * bytes of text; a length above 0xf0 stands for one of the texts below, so that exchanges come
@@ -37,7 +37,14 @@ struct fuzz {
 	struct stitch *stitch;
 	struct resource *resource;
 	size_t n_requests, n_spans, n_revoked;
-	struct span_id ids[IDS_MAX];
+	struct {
+		struct trace_id trace_id;
+		struct span_id span_id, parent_span_id;
+	} spans[IDS_MAX];
+	struct given {
+		struct trace_id trace_id;
+		struct span_id span_id;
+	} given[2][4]; /* what the newest requests of each role got, by the kernel side */
 	uint64_t now_ns;
 	uint64_t offset;
 };
@@ -58,9 +65,20 @@ static void take_span(void *userdata, struct span *span)
 	assert(span->end_unix_ns >= span->start_unix_ns);
 	assert(f->n_spans < f->n_requests && f->n_spans < IDS_MAX);
 	for (size_t i = 0; i < f->n_spans; i++)
-		assert(memcmp(&f->ids[i], &span->span_id, sizeof(span->span_id)) != 0);
-	f->ids[f->n_spans++] = span->span_id;
+		assert(memcmp(&f->spans[i].span_id, &span->span_id, sizeof(span->span_id)) != 0);
+	f->spans[f->n_spans].trace_id = span->trace_id;
+	f->spans[f->n_spans].span_id = span->span_id;
+	f->spans[f->n_spans++].parent_span_id = span->parent_span_id;
 	span_unref(span);
+}
+
+static void check_traces(const struct fuzz *f)
+{
+	for (size_t i = 0; i < f->n_spans; i++)
+		for (size_t j = 0; j < f->n_spans; j++)
+			if (memcmp(&f->spans[i].parent_span_id, &f->spans[j].span_id, 8) == 0)
+				assert(memcmp(&f->spans[i].trace_id, &f->spans[j].trace_id, 16) ==
+				       0);
 }
 
 static void take_revoke(void *userdata, uint64_t connection, uint32_t exchange)
@@ -89,6 +107,26 @@ static struct str input_text(struct input *in, uint8_t length)
 	return text;
 }
 
+/* As the kernel side decides: a call hangs on a request, a joined request on a call. */
+static void make_family(struct fuzz *f, struct event *e, uint8_t flags)
+{
+	enum parent_reason reason = e->role == EVENT_ROLE_CLIENT ? PARENT_UNIT : PARENT_JOINED;
+	struct given *own = f->given[e->role];
+
+	if (e->head.reason == PARENT_UNIT || e->head.reason == PARENT_JOINED) {
+		const struct given *above = &f->given[!e->role][flags & 3];
+
+		e->head.reason = reason;
+		e->head.parent_span_id = above->span_id;
+		if (trace_id_is_valid(&above->trace_id))
+			e->head.trace_id = above->trace_id;
+	}
+	if (!e->head.is_request || !e->head.has_decision)
+		return;
+	memmove(own + 1, own, 3 * sizeof(*own));
+	own[0] = (struct given){.trace_id = e->head.trace_id, .span_id = e->head.span_id};
+}
+
 static void make_head(struct fuzz *f, struct event *e, uint8_t flags, struct str text)
 {
 	e->head = (struct event_head){
@@ -104,13 +142,16 @@ static void make_head(struct fuzz *f, struct event *e, uint8_t flags, struct str
 		.remote = {.family = flags & 64 ? AF_INET6 : AF_INET, .port = 8080},
 		.bytes = text,
 		.reason = flags % _PARENT_REASON_MAX,
-		.parent_span_id = {{flags}},
 		.trace_flags = flags,
+		.is_unit = flags & 2,
+		.is_proven = flags & 4,
+		.answered_by = (enum answered_by)(text.n % 3),
 	};
 	/* The kernel side never gives an id twice; that it gives none is worth trying. */
 	if (!(flags & 128)) {
 		e->head.trace_id = trace_id_new();
 		e->head.span_id = span_id_new();
+		make_family(f, e, flags);
 	}
 	f->offset += text.n + (flags == 0xff);
 	f->n_requests += e->head.is_request && (e->head.is_end || e->head.is_truncated);
@@ -181,6 +222,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(stitch_connections(f->stitch) <= 3);
 	stitch_finish(f->stitch, f->now_ns);
 	assert(metrics_get(METRIC_CONTEXTS_REVOKED) - revoked_before == f->n_revoked);
+	check_traces(f);
 
 	stitch_free(f->stitch);
 	assert(f->resource->refs == 1);

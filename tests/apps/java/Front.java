@@ -5,7 +5,8 @@
  * java -Dhttp.maxConnections=N Front PORT BACK_PORT LOG [THREADS [MODE]]
  *
  * MODE "same" (default): as above. "virtual": a virtual thread for each request (Java 21). "handover": the thread
- * that received the request returns at once, and a task in the same pool makes the call and answers.
+ * that received the request returns at once, and a task in the same pool makes the call and answers. "late": so
+ * from the hundredth request on, and all before as above.
  */
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
@@ -17,10 +18,12 @@ import java.net.URL;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicLong;
 
 public final class Front {
 	private final RequestLog log;
 	private final String back;
+	private final AtomicLong requests = new AtomicLong();
 
 	private Front(String file, String port) throws IOException {
 		log = new RequestLog(file);
@@ -59,6 +62,13 @@ public final class Front {
 		}
 	}
 
+	private void handleLate(HttpExchange exchange, ExecutorService pool) throws IOException {
+		if (requests.incrementAndGet() > 100)
+			pool.execute(() -> handleUnchecked(exchange));
+		else
+			handle(exchange);
+	}
+
 	/* Compiled by Java 17 too, which has no virtual threads. */
 	private static ExecutorService virtualThreads() throws IOException {
 		try {
@@ -78,6 +88,8 @@ public final class Front {
 
 		if (mode.equals("handover"))
 			server.createContext("/", exchange -> pool.execute(() -> front.handleUnchecked(exchange)));
+		else if (mode.equals("late"))
+			server.createContext("/", exchange -> front.handleLate(exchange, pool));
 		else
 			server.createContext("/", front::handle);
 		server.setExecutor(pool);

@@ -157,7 +157,8 @@ __attribute__((unused)) static const struct decision *decision_of(unsigned int n
 #define REQUEST                                                        \
 	"POST /split/abc HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n" \
 	"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n"
-#define RESPONSE "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define RESPONSE     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define ANSWER_FLAGS (HEAD_BY_RECEIVER | HEAD_HANDED_OVER)
 
 __attribute__((unused)) static char texts[64][8192];
 

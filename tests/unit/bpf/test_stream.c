@@ -150,11 +150,55 @@ static void test_hand_over_ends_thread_units(void **state)
 	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	end_sent(&server);
 	assert_int_equal(shim_counters[COUNT_HANDS_OVER], 0);
+	assert_int_equal(recorded(n_recorded - 1)->flags & ANSWER_FLAGS, HEAD_BY_RECEIVER);
 	end_recv(&server, "GET /b HTTP/1.1\r\n\r\n");
 	server.tid = 12;
 	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	assert_int_equal(shim_counters[COUNT_HANDS_OVER], 1);
+	assert_int_equal(recorded(n_recorded - 1)->flags & ANSWER_FLAGS, HEAD_HANDED_OVER);
 	assert_int_equal(((struct proc *)bpf_map_lookup_elem(&procs, &pid))->hands_over, 1);
+}
+
+/* A process is proven once its threads have answered often enough what they received. */
+static void test_answers_prove_a_process(void **state)
+{
+	const __u32 pid = 7, generation = procs_generation;
+	struct proc proc = {.proc_id = 3, .flags = PROC_THREAD_UNITS};
+	struct end server;
+
+	(void)state;
+	bpf_map_update_elem(&procs, &pid, &proc, BPF_ANY);
+	end_init(&server, 1, 11);
+	for (int i = 0; i < ANSWERS_PROVE; i++) {
+		const struct proc *there = bpf_map_lookup_elem(&procs, &pid);
+
+		assert_int_equal(there->answered, i);
+		end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+		assert_true(decision_of((unsigned int)i)->is_unit);
+		end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+		end_sent(&server);
+	}
+	assert_int_equal(((struct proc *)bpf_map_lookup_elem(&procs, &pid))->answered,
+			 ANSWERS_PROVE);
+	assert_int_equal(procs_generation, generation + 1); /* connections look again, once */
+}
+
+/* A thread that took up another request meanwhile bears out nothing by its answer. */
+static void test_answer_of_a_loop(void **state)
+{
+	const __u32 pid = 7;
+	struct proc proc = {.proc_id = 3, .flags = PROC_THREAD_UNITS};
+	struct end a, b;
+
+	(void)state;
+	bpf_map_update_elem(&procs, &pid, &proc, BPF_ANY);
+	end_init(&a, 1, 11);
+	end_init(&b, 2, 11);
+	end_recv(&a, "GET /a HTTP/1.1\r\n\r\n");
+	end_recv(&b, "GET /b HTTP/1.1\r\n\r\n");
+	end_send(&a, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(recorded(n_recorded - 1)->flags & ANSWER_FLAGS, 0);
+	assert_int_equal(((struct proc *)bpf_map_lookup_elem(&procs, &pid))->answered, 0);
 }
 
 /* The second of two that were read at once may be the one that the thread works for, or not. */
@@ -276,6 +320,8 @@ int main(void)
 		cmocka_unit_test_setup(test_truncated_head, setup),
 		cmocka_unit_test_setup(test_forwarded_header, setup),
 		cmocka_unit_test_setup(test_hand_over_ends_thread_units, setup),
+		cmocka_unit_test_setup(test_answers_prove_a_process, setup),
+		cmocka_unit_test_setup(test_answer_of_a_loop, setup),
 		cmocka_unit_test_setup(test_pipelined_request_is_blind, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_upload, setup),
 		cmocka_unit_test_setup(test_unreadable_response_closes_the_context, setup),

@@ -367,6 +367,7 @@ static void test_retries(void **state)
 		struct event e = decided(sc, PARENT_UNIT, "GET /r HTTP/1.1\r\nHost: h\r\n\r\n");
 		char text[64];
 
+		e.head.is_proven = true;
 		e.head.span_id.b[7] = (uint8_t)i;
 		stitch_event(sc->stitch, &e);
 		snprintf(text, sizeof(text), "HTTP/1.1 %d X\r\n\r\n", statuses[i]);

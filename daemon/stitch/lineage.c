@@ -1,0 +1,420 @@
+/*
+ * Doubtful parents; see lineage.h.
+ *
+ * Branches form trees: a call hangs on the request of its unit of work, a request that was joined
+ * hangs on its call. A branch is settled when it hangs on nothing: its trace and its parent are
+ * final. A call is doubted as long as the request above it has no verdict. So is one that forwards
+ * the header of that request: it stays in the header's trace whatever comes out, but then it is
+ * beside the request and not below it.
+ */
+#include "stitch/lineage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "metrics/metrics.h"
+
+/* Deeper than real chains on one host; a service that calls itself for ever ends here. */
+#define DEPTH_MAX 64
+
+enum verdict {
+	VERDICT_NONE,
+	VERDICT_KEEP,   /* the thread that received the request answered it */
+	VERDICT_CUT,    /* another one did */
+	VERDICT_UNSEEN, /* nobody did, or it was not seen: good enough where the process is proven */
+};
+
+struct branch {
+	struct table_node node;
+	struct span_id span_id, parent_span_id;
+	struct branch *parent;          /* NULL: settled */
+	struct branch *previous, *next; /* the parent's children */
+	struct branch *first;
+	struct exchange *exchange; /* NULL: it is over */
+	struct span *span;         /* it is over, and waits to be settled */
+	enum parent_reason reason;
+	enum verdict verdict; /* of a server, on the calls that hang on it */
+	bool is_server;
+	bool is_doubted;
+	bool is_proven;
+	bool has_trace; /* 'trace_id' is in place of the one that the kernel side gave */
+	struct trace_id trace_id;
+	unsigned int depth;
+	uint32_t proc_id;
+	uint64_t
+		grace_ns; /* the verdict is to keep, unless the contrary is heard until then; 0: no */
+	struct branch *grace_previous, *grace_next;
+};
+
+static struct branch *branch_find(const struct lineage *l, const struct span_id *id)
+{
+	table_for_each_match(node, &l->table, table_hash(id, sizeof(*id)))
+	{
+		struct branch *b = container_of(node, struct branch, node);
+
+		if (memcmp(&b->span_id, id, sizeof(*id)) == 0)
+			return b;
+	}
+	return NULL;
+}
+
+static void branch_link(struct branch *b, struct branch *parent)
+{
+	b->parent = parent;
+	b->depth = parent->depth + 1;
+	b->next = parent->first;
+	if (b->next)
+		b->next->previous = b;
+	parent->first = b;
+}
+
+static void branch_unlink(struct branch *b)
+{
+	if (!b->parent)
+		return;
+	if (b->previous)
+		b->previous->next = b->next;
+	else
+		b->parent->first = b->next;
+	if (b->next)
+		b->next->previous = b->previous;
+	b->parent = b->previous = b->next = NULL;
+	b->depth = 0;
+}
+
+static void grace_begin(struct lineage *l, struct branch *b, uint64_t until_ns)
+{
+	b->grace_ns = until_ns;
+	b->grace_next = NULL;
+	b->grace_previous = l->graces.last;
+	if (l->graces.last)
+		l->graces.last->grace_next = b;
+	else
+		l->graces.first = b;
+	l->graces.last = b;
+}
+
+static void grace_end(struct lineage *l, struct branch *b)
+{
+	if (!b->grace_ns)
+		return;
+	if (b->grace_previous)
+		b->grace_previous->grace_next = b->grace_next;
+	else
+		l->graces.first = b->grace_next;
+	if (b->grace_next)
+		b->grace_next->grace_previous = b->grace_previous;
+	else
+		l->graces.last = b->grace_previous;
+	b->grace_ns = 0;
+}
+
+/* Nothing can hang on it any more, and it hangs on nothing. */
+static void branch_drop_unused(struct lineage *l, struct branch *b)
+{
+	if (b->exchange || b->span || b->parent || b->first || b->grace_ns)
+		return;
+	table_remove(&l->table, &b->node);
+	free(b);
+}
+
+static size_t held_bytes(const struct span *span)
+{
+	return sizeof(struct branch) + span->size_bytes;
+}
+
+static void branch_emit(struct lineage *l, struct branch *b)
+{
+	if (!b->span)
+		return;
+	l->held_bytes -= held_bytes(b->span);
+	l->emit(l->userdata, TAKE_PTR(b->span), b->reason);
+}
+
+/* Nothing above it is in doubt any more. */
+static void branch_settle(struct lineage *l, struct branch *b)
+{
+	struct branch *next;
+
+	branch_unlink(b);
+	branch_emit(l, b);
+	for (struct branch *child = b->first; child; child = next) {
+		next = child->next;
+		if (!child->is_doubted)
+			branch_settle(l, child);
+	}
+	branch_drop_unused(l, b);
+}
+
+static void branch_set_trace(struct branch *b, const struct trace_id *id)
+{
+	b->has_trace = true;
+	b->trace_id = *id;
+	if (b->exchange)
+		b->exchange->trace_id = *id;
+	if (b->span)
+		b->span->trace_id = *id;
+	for (struct branch *child = b->first; child; child = child->next)
+		branch_set_trace(child, id);
+}
+
+/* A span that says why it has no parent in place of having one. */
+static void branch_cut_span(struct lineage *l, struct branch *b, enum parent_reason reason)
+{
+	struct span *cut;
+
+	l->held_bytes -= held_bytes(b->span);
+	if (span_new_root(b->span, parent_reason_name(reason), &cut) < 0) {
+		metrics_increment(METRIC_SPANS_NO_MEMORY);
+		span_unref(TAKE_PTR(b->span));
+		return;
+	}
+	span_unref(b->span);
+	b->span = cut;
+	l->held_bytes += held_bytes(cut);
+}
+
+static void branch_make_root(struct lineage *l, struct branch *b, enum parent_reason reason)
+{
+	struct trace_id id = trace_id_new();
+
+	b->reason = reason;
+	branch_set_trace(b, &id);
+	if (b->exchange) {
+		b->exchange->reason = reason;
+		b->exchange->parent_span_id = (struct span_id){0};
+	}
+	if (b->span)
+		branch_cut_span(l, b, reason);
+}
+
+static void branch_set_parent(struct branch *b, const struct span_id *id)
+{
+	b->parent_span_id = *id;
+	if (b->exchange)
+		b->exchange->parent_span_id = *id;
+	if (b->span)
+		b->span->parent_span_id = *id;
+}
+
+/* The call was not made for the request it hangs on. */
+static void branch_cut(struct lineage *l, struct branch *b, enum parent_reason reason)
+{
+	metrics_increment(METRIC_PARENTS_TAKEN_BACK);
+	b->is_doubted = false;
+	if (b->reason == PARENT_HEADER)
+		branch_set_parent(b, &b->parent->parent_span_id);
+	else
+		branch_make_root(l, b, reason);
+	branch_settle(l, b);
+}
+
+static bool is_kept(enum verdict verdict, bool is_proven)
+{
+	return verdict == VERDICT_KEEP || (verdict == VERDICT_UNSEEN && is_proven);
+}
+
+static enum parent_reason cut_reason(enum verdict verdict)
+{
+	return verdict == VERDICT_CUT ? PARENT_NONE_NO_UNIT : PARENT_NONE_AMBIGUOUS;
+}
+
+/* 'b' itself stays, though nothing may need it any more. */
+static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdict)
+{
+	struct branch *next;
+
+	grace_end(l, b);
+	b->verdict = verdict;
+	for (struct branch *child = b->first; child; child = next) {
+		next = child->next;
+		if (!child->is_doubted)
+			continue;
+		child->is_doubted = false;
+		if (!is_kept(verdict, child->is_proven))
+			branch_cut(l, child, cut_reason(verdict));
+		else if (!b->parent)
+			branch_settle(l, child);
+	}
+}
+
+/* No more can be held: what it hangs on is judged by what is known now. 'b' is open, and stays. */
+static void branch_settle_now(struct lineage *l, struct branch *b)
+{
+	while (b->parent) {
+		struct branch *top = b;
+
+		while (top->parent->parent)
+			top = top->parent;
+		if (top->is_doubted && !top->is_proven) {
+			branch_cut(l, top, PARENT_NONE_AMBIGUOUS);
+		} else {
+			top->is_doubted = false;
+			branch_settle(l, top);
+		}
+	}
+}
+
+/* What the exchange hangs on, where that still matters. */
+static struct branch *parent_of(struct lineage *l, const struct exchange *x)
+{
+	struct branch *parent;
+
+	if (x->reason != PARENT_UNIT && x->reason != PARENT_JOINED && x->reason != PARENT_HEADER)
+		return NULL;
+	parent = branch_find(l, &x->parent_span_id);
+	if (parent && parent->depth >= DEPTH_MAX && parent->exchange)
+		branch_settle_now(l, parent);
+	return parent;
+}
+
+static int branch_new(struct lineage *l, struct exchange *x, const struct event *e)
+{
+	struct branch *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	b->span_id = x->span_id;
+	b->parent_span_id = x->parent_span_id;
+	b->exchange = x;
+	b->reason = x->reason;
+	b->is_server = e->role == EVENT_ROLE_SERVER;
+	b->is_proven = e->head.is_proven;
+	b->proc_id = e->proc_id;
+	r = table_insert(&l->table, &b->node, table_hash(&b->span_id, sizeof(b->span_id)));
+	if (r < 0) {
+		free(b);
+		return r;
+	}
+	x->branch = b;
+	return 0;
+}
+
+/* What it hangs on is not known here, or it hangs on nothing. */
+static int begin_alone(struct lineage *l, struct exchange *x, const struct event *e)
+{
+	bool is_doubtful = x->reason == PARENT_UNIT && !e->head.is_proven;
+	int r;
+
+	if (!e->head.is_unit && !is_doubtful)
+		return 0;
+	r = branch_new(l, x, e);
+	if (r == 0 && is_doubtful)
+		branch_cut(l, x->branch, PARENT_NONE_AMBIGUOUS);
+	return r;
+}
+
+int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
+{
+	struct branch *parent = parent_of(l, x);
+	bool is_call = e->role == EVENT_ROLE_CLIENT;
+	int r;
+
+	if (!parent)
+		return begin_alone(l, x, e);
+	r = branch_new(l, x, e);
+	if (r < 0)
+		return r;
+	if (parent->has_trace && x->reason != PARENT_HEADER)
+		branch_set_trace(x->branch, &parent->trace_id);
+	x->branch->is_doubted = is_call && !is_kept(parent->verdict, x->branch->is_proven);
+	if (x->branch->is_doubted || parent->parent)
+		branch_link(x->branch, parent);
+	if (x->branch->is_doubted && parent->verdict)
+		branch_cut(l, x->branch, cut_reason(parent->verdict));
+	return 0;
+}
+
+/* What is known of a process now holds for its requests that were answered just before. */
+static void judge_graces(struct lineage *l, uint32_t proc_id)
+{
+	struct branch *next;
+
+	for (struct branch *b = l->graces.first; b; b = next) {
+		next = b->grace_next;
+		if (b->proc_id != proc_id)
+			continue;
+		branch_judge(l, b, VERDICT_CUT);
+		branch_drop_unused(l, b);
+	}
+}
+
+void lineage_answered(struct lineage *l, struct exchange *x, const struct event *e)
+{
+	struct branch *b = x->branch;
+
+	if (!b || !b->is_server || b->verdict || b->grace_ns)
+		return;
+	if (e->head.answered_by != ANSWERED_BY_RECEIVER) {
+		branch_judge(l, b, VERDICT_CUT);
+		if (e->head.answered_by == ANSWERED_BY_OTHER)
+			judge_graces(l, b->proc_id);
+	} else if (b->is_proven) {
+		branch_judge(l, b, VERDICT_KEEP);
+	} else {
+		grace_begin(l, b, e->time_ns + LINEAGE_GRACE_NS);
+	}
+}
+
+void lineage_end(struct lineage *l, struct exchange *x, struct span *span)
+{
+	struct branch *b = TAKE_PTR(x->branch);
+
+	if (!b) {
+		if (span)
+			l->emit(l->userdata, span, x->reason);
+		return;
+	}
+	if (b->is_server && !b->verdict && !b->grace_ns)
+		branch_judge(l, b, VERDICT_UNSEEN);
+	if (span && b->parent && l->held_bytes + held_bytes(span) > l->held_bytes_max) {
+		metrics_increment(METRIC_LINEAGE_FULL);
+		branch_settle_now(l, b);
+	}
+	b->exchange = NULL;
+	b->span = span;
+	if (span)
+		l->held_bytes += held_bytes(span);
+	if (!b->parent)
+		branch_emit(l, b);
+	branch_drop_unused(l, b);
+}
+
+static void settle_graces(struct lineage *l, uint64_t until_ns)
+{
+	struct branch *b;
+
+	while ((b = l->graces.first) && b->grace_ns <= until_ns) {
+		branch_judge(l, b, VERDICT_KEEP);
+		branch_drop_unused(l, b);
+	}
+}
+
+void lineage_tick(struct lineage *l, uint64_t now_ns)
+{
+	settle_graces(l, now_ns);
+}
+
+void lineage_finish(struct lineage *l)
+{
+	settle_graces(l, UINT64_MAX);
+}
+
+static int branch_free(struct table_node *node, void *userdata)
+{
+	struct lineage *l = userdata;
+	struct branch *b = container_of(node, struct branch, node);
+
+	table_remove(&l->table, node);
+	span_unref(b->span);
+	free(b);
+	return 0;
+}
+
+void lineage_done(struct lineage *l)
+{
+	table_walk(&l->table, branch_free, l);
+	table_done(&l->table);
+}
