@@ -60,6 +60,9 @@ void output_free(struct output *o)
 
 FILE *output_begin(struct output *o)
 {
+	/* One drain of the ring may print more than fits. An error shows again in the next flush. */
+	if (o->n > o->n_max / 2)
+		output_flush(o, 0);
 	o->item_at = o->n;
 	o->is_cut = false;
 	return o->stream;
@@ -96,7 +99,8 @@ int output_flush(struct output *o, int wait_ms)
 		}
 		at += n > 0 ? (size_t)n : 0;
 	}
-	memmove(o->bytes, o->bytes + at, o->n - at);
+	if (at)
+		memmove(o->bytes, o->bytes + at, o->n - at);
 	o->n -= at;
 	return r;
 }

@@ -15,6 +15,7 @@
 
 struct exchange {
 	struct exchange *next;
+	uint32_t bytes; /* of this allocation */
 	uint32_t number;
 	uint32_t pid, tid, proc_id;
 	struct resource *resource; /* a reference; NULL: not known when the request came */
