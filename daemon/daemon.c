@@ -350,6 +350,7 @@ static int start_modules(struct daemon *d)
 	int r;
 
 	r = stitch_new(&(struct stitch_options){.connections_max = d->config->connections_max,
+						.bytes_max = d->config->open_bytes,
 						.head_bytes_max = d->config->head_bytes_max,
 						.exchange_idle_ns =
 							d->config->exchange_idle_ms * NSEC_PER_MSEC,

@@ -60,9 +60,21 @@ void output_free(struct output *o)
 
 FILE *output_begin(struct output *o)
 {
+	/* One drain of the ring may print more than fits. An error shows again in the next flush. */
+	if (o->n > o->n_max / 2)
+		output_flush(o, 0);
 	o->item_at = o->n;
 	o->is_cut = false;
 	return o->stream;
+}
+
+void output_end(struct output *o)
+{
+	fflush(o->stream);
+	if (!o->is_cut)
+		return;
+	o->n = o->item_at;
+	metrics_increment(METRIC_PRINT_FULL);
 }
 
 int output_flush(struct output *o, int wait_ms)
@@ -87,19 +99,8 @@ int output_flush(struct output *o, int wait_ms)
 		}
 		at += n > 0 ? (size_t)n : 0;
 	}
-	memmove(o->bytes, o->bytes + at, o->n - at);
+	if (at)
+		memmove(o->bytes, o->bytes + at, o->n - at);
 	o->n -= at;
 	return r;
-}
-
-void output_end(struct output *o)
-{
-	fflush(o->stream);
-	if (o->is_cut) {
-		o->n = o->item_at;
-		metrics_increment(METRIC_PRINT_FULL);
-	}
-	/* Many at a time after a wait: room for them all. An error comes again at the next flush. */
-	if (o->n > o->n_max / 2)
-		output_flush(o, 0);
 }

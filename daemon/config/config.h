@@ -36,6 +36,7 @@ struct config {
 	uint32_t connections_max;  /* limits.connections, 131072 */
 	uint32_t processes_max;    /* limits.processes, 4096 */
 	uint32_t requests_max;     /* limits.open_requests, 65536 */
+	uint32_t open_bytes;       /* limits.open_bytes, 16 MiB */
 	uint32_t ring_bytes;       /* limits.ring_bytes, 2 MiB; a power of two of 64 KiB or more */
 	uint32_t store_traces;     /* store.traces, 1000 */
 	uint32_t store_bytes;      /* store.bytes, 8 MiB */

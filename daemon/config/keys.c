@@ -110,6 +110,9 @@ static const struct key keys[] = {
 	 .min = 1, .max = 1048576, .help = "Processes known at a time."},
 	{"limits.open_requests", .type = KEY_COUNT, IN_CONFIG(requests_max), .value = "65536",
 	 .min = 1, .max = 16777216, .help = "Requests that wait for their response."},
+	{"limits.open_bytes", .type = KEY_SIZE, IN_CONFIG(open_bytes), .value = "16MB",
+	 .min = 64 * KIB, .max = 1024 * MIB,
+	 .help = "Memory for connections and what is open on them."},
 	{"limits.ring_bytes", .type = KEY_SIZE_POW2, IN_CONFIG(ring_bytes), .value = "2MB",
 	 .min = 64 * KIB, .max = 1024 * MIB, .help = "The buffer between the kernel and the daemon."},
 

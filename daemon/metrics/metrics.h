@@ -26,7 +26,7 @@
 	  "responses whose request was not seen (older than the daemon, or lost)")                 \
 	X(METRIC_HEADS_BAD, "heads_bad", "heads that are not HTTP/1: no span made")                \
 	X(METRIC_HEADS_TRUNCATED, "heads_truncated", "heads longer than http.head_bytes_max")      \
-	X(METRIC_HEADS_PARTIAL, "heads_partial", "heads of which a part was lost or never came")   \
+	X(METRIC_HEADS_PARTIAL, "heads_partial", "heads of which a part was lost")                 \
 	X(METRIC_CONNECTIONS_FULL, "connections_full",                                             \
 	  "connections not followed: the table was full")                                          \
 	X(METRIC_PIPELINE_FULL, "pipeline_full",                                                   \
@@ -81,7 +81,10 @@
 	X(METRIC_PARENTS_TAKEN_BACK, "parents_taken_back",                                         \
 	  "client spans made roots: it was not their request's thread that answered")              \
 	X(METRIC_LINEAGE_FULL, "lineage_full",                                                     \
-	  "spans not held back until their parent was certain: too many are")
+	  "spans not held back until their parent was certain: too many are")                      \
+	X(METRIC_OPEN_BYTES_FULL, "open_bytes_full",                                               \
+	  "requests not followed: the memory for open ones was spent")                             \
+	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

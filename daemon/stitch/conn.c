@@ -8,6 +8,8 @@
 #include "metrics/metrics.h"
 
 #define PARTS_FIRST_BYTES 1024
+/* What an allocation costs beside its bytes (glibc: a word, and rounding up to two). */
+#define ALLOCATION_BYTES 16
 
 static void list_remove(struct conn *c)
 {
@@ -48,6 +50,33 @@ struct conn *conn_find(const struct conn_table *t, uint64_t cookie)
 	return NULL;
 }
 
+/*
+ * Charges 'n' bytes to the table. Idle connections make room for them, those longest without news
+ * first, but not 'keep'. Returns 0 or CONN_NO_ROOM.
+ */
+static int conn_charge(struct conn_table *t, const struct conn *keep, size_t n)
+{
+	while (t->bytes_max - t->bytes < n) {
+		if (!t->idle.first || t->idle.first == keep)
+			return CONN_NO_ROOM;
+		conn_remove(t, t->idle.first);
+	}
+	t->bytes += n;
+	return 0;
+}
+
+static size_t exchange_cost(const struct exchange *x)
+{
+	return x->bytes + ALLOCATION_BYTES;
+}
+
+static size_t head_parts_cost(uint32_t size)
+{
+	return sizeof(struct head_parts) + size + ALLOCATION_BYTES;
+}
+
+#define CONN_COST (sizeof(struct conn) + ALLOCATION_BYTES)
+
 int conn_add(struct conn_table *t, const struct event *e, struct conn **ret)
 {
 	struct conn *c;
@@ -58,10 +87,15 @@ int conn_add(struct conn_table *t, const struct event *e, struct conn **ret)
 			return CONN_FULL;
 		conn_remove(t, t->idle.first);
 	}
+	r = conn_charge(t, NULL, CONN_COST);
+	if (r)
+		return r;
 
 	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (!c) {
+		t->bytes -= CONN_COST;
 		return -ENOMEM;
+	}
 	c->cookie = e->connection;
 	c->role = e->role;
 	c->last_ns = e->time_ns;
@@ -71,6 +105,7 @@ int conn_add(struct conn_table *t, const struct event *e, struct conn **ret)
 
 	r = table_insert(&t->table, &c->node, table_hash(&c->cookie, sizeof(c->cookie)));
 	if (r < 0) {
+		t->bytes -= CONN_COST;
 		free(c);
 		return r;
 	}
@@ -79,18 +114,43 @@ int conn_add(struct conn_table *t, const struct event *e, struct conn **ret)
 	return 0;
 }
 
+static struct head_slot *head_slot(struct conn *c, bool is_request)
+{
+	return is_request ? &c->request : &c->response;
+}
+
+void conn_drop_head(struct conn_table *t, struct conn *c, bool is_request)
+{
+	struct head_slot *slot = head_slot(c, is_request);
+
+	if (slot->parts)
+		t->bytes -= head_parts_cost(slot->parts->size);
+	free(slot->parts);
+	*slot = (struct head_slot){0};
+}
+
+/* Forgets a head whose end will not come, and counts it. */
+static void head_discard(struct conn_table *t, struct conn *c, bool is_request)
+{
+	if (head_slot(c, is_request)->parts)
+		metrics_increment(is_request ? METRIC_HEADS_UNFINISHED : METRIC_RESPONSES_BAD);
+	conn_drop_head(t, c, is_request);
+}
+
 void conn_remove(struct conn_table *t, struct conn *c)
 {
 	while (c->first) {
 		struct exchange *x = c->first;
 
 		c->first = x->next;
+		t->bytes -= exchange_cost(x);
 		exchange_free(x);
 	}
-	head_parts_discard(&c->request, true);
-	head_parts_discard(&c->response, false);
+	head_discard(t, c, true);
+	head_discard(t, c, false);
 	list_remove(c);
 	table_remove(&t->table, &c->node);
+	t->bytes -= CONN_COST;
 	free(c);
 }
 
@@ -110,8 +170,12 @@ void conn_touch(struct conn_table *t, struct conn *c, uint64_t time_ns)
 	conn_place(t, c);
 }
 
-void conn_push_exchange(struct conn_table *t, struct conn *c, struct exchange *x)
+int conn_push_exchange(struct conn_table *t, struct conn *c, struct exchange *x)
 {
+	int r = conn_charge(t, c, exchange_cost(x));
+
+	if (r)
+		return r;
 	x->next = NULL;
 	if (c->last)
 		c->last->next = x;
@@ -120,6 +184,7 @@ void conn_push_exchange(struct conn_table *t, struct conn *c, struct exchange *x
 	c->last = x;
 	c->n_exchanges++;
 	conn_place(t, c);
+	return 0;
 }
 
 struct exchange *conn_pop_exchange(struct conn_table *t, struct conn *c)
@@ -130,6 +195,7 @@ struct exchange *conn_pop_exchange(struct conn_table *t, struct conn *c)
 	if (!c->first)
 		c->last = NULL;
 	c->n_exchanges--;
+	t->bytes -= exchange_cost(x);
 	if (!c->first)
 		conn_place(t, c);
 	return x;
@@ -161,21 +227,37 @@ uint32_t conn_print_address(const struct event_endpoint *endpoint, char *buffer)
 	return (uint32_t)strlen(buffer);
 }
 
-static int head_parts_append(struct head_parts **parts, struct str bytes, uint32_t bytes_max)
+static int head_parts_grow(struct conn_table *t, struct conn *c, struct head_slot *slot, size_t n)
 {
-	struct head_parts *p = *parts;
-	size_t n = MIN(bytes.n, bytes_max - p->n);
+	struct head_parts *p = slot->parts;
+	uint32_t size = (uint32_t)MIN(MAX(p->size * 2, n), t->head_bytes_max),
+		 grown = size - p->size;
+
+	if (conn_charge(t, c, grown))
+		return CONN_NO_ROOM;
+	p = realloc(p, sizeof(*p) + size);
+	if (!p) {
+		t->bytes -= grown;
+		return CONN_NO_ROOM;
+	}
+	p->size = size;
+	slot->parts = p;
+	return 0;
+}
+
+/* Returns 0 or CONN_NO_ROOM. */
+static int head_parts_append(struct conn_table *t, struct conn *c, struct head_slot *slot,
+			     struct str bytes)
+{
+	struct head_parts *p = slot->parts;
+	size_t n = MIN(bytes.n, t->head_bytes_max - p->n);
 
 	if (n < bytes.n)
 		p->is_cut = true;
 	if (p->n + n > p->size) {
-		size_t size = MIN(MAX(p->size * 2, p->n + n), bytes_max);
-
-		p = realloc(p, sizeof(*p) + size);
-		if (!p)
-			return -ENOMEM;
-		p->size = (uint32_t)size;
-		*parts = p;
+		if (head_parts_grow(t, c, slot, p->n + n))
+			return CONN_NO_ROOM;
+		p = slot->parts;
 	}
 	if (n)
 		memcpy(p->bytes + p->n, bytes.p, n);
@@ -184,51 +266,70 @@ static int head_parts_append(struct head_parts **parts, struct str bytes, uint32
 	return 0;
 }
 
-static struct head_parts *head_parts_new(uint64_t offset, uint32_t bytes_max)
+/* NULL: no room. */
+static struct head_parts *head_parts_new(struct conn_table *t, struct conn *c, uint64_t offset)
 {
-	uint32_t size = MIN(PARTS_FIRST_BYTES, bytes_max);
-	struct head_parts *p = malloc(sizeof(*p) + size);
+	uint32_t size = MIN(PARTS_FIRST_BYTES, t->head_bytes_max);
+	struct head_parts *p;
 
+	if (conn_charge(t, c, head_parts_cost(size)))
+		return NULL;
+	p = malloc(sizeof(*p) + size);
 	if (p)
 		*p = (struct head_parts){.size = size, .next_offset = offset};
+	else
+		t->bytes -= head_parts_cost(size);
 	return p;
 }
 
-int head_parts_add(struct head_parts **parts, const struct event_head *head, uint32_t bytes_max,
-		   struct str *ret_bytes, bool *ret_is_truncated)
+/* The first part of a head that has more of them. */
+static void head_start(struct conn_table *t, struct conn *c, const struct event_head *head)
 {
+	struct head_slot *slot = head_slot(c, head->is_request);
+
+	slot->parts = head_parts_new(t, c, head->offset);
+	slot->has_no_room = !slot->parts;
+}
+
+static void head_add(struct conn_table *t, struct conn *c, const struct event_head *head)
+{
+	struct head_slot *slot = head_slot(c, head->is_request);
+
+	if (!slot->parts || slot->parts->is_broken)
+		return;
+	if (slot->parts->next_offset != head->offset) {
+		slot->parts->is_broken = true;
+	} else if (head_parts_append(t, c, slot, head->bytes)) {
+		conn_drop_head(t, c, head->is_request);
+		slot->has_no_room = true;
+	}
+}
+
+int conn_add_head(struct conn_table *t, struct conn *c, const struct event_head *head,
+		  struct head_view *ret)
+{
+	struct head_slot *slot = head_slot(c, head->is_request);
 	bool is_last = head->is_end || head->is_truncated;
 
 	if (head->is_start) {
-		head_parts_discard(parts, head->is_request);
+		head_discard(t, c, head->is_request);
 		if (is_last) {
-			*ret_bytes = head->bytes;
-			*ret_is_truncated = head->is_truncated;
+			*ret = (struct head_view){head->bytes, head->is_truncated};
 			return PARTS_WHOLE;
 		}
-		*parts = head_parts_new(head->offset, bytes_max);
+		head_start(t, c, head);
 	}
-
-	/* No memory is as good as a lost part: the last one will be counted. */
-	if (!*parts)
-		return is_last ? PARTS_LOST : PARTS_MORE;
-	if (!(*parts)->is_broken && ((*parts)->next_offset != head->offset ||
-				     head_parts_append(parts, head->bytes, bytes_max) < 0))
-		(*parts)->is_broken = true;
+	head_add(t, c, head);
 
 	if (!is_last)
 		return PARTS_MORE;
-	if ((*parts)->is_broken)
+	if (slot->has_no_room)
+		return PARTS_NO_ROOM;
+	if (!slot->parts || slot->parts->is_broken)
 		return PARTS_LOST;
-	*ret_bytes = (struct str){.p = (*parts)->bytes, .n = (*parts)->n};
-	*ret_is_truncated = head->is_truncated || (*parts)->is_cut;
+	*ret = (struct head_view){
+		.bytes = {.p = slot->parts->bytes, .n = slot->parts->n},
+		.is_truncated = head->is_truncated || slot->parts->is_cut,
+	};
 	return PARTS_WHOLE;
-}
-
-void head_parts_discard(struct head_parts **parts, bool is_request)
-{
-	if (!*parts)
-		return;
-	metrics_increment(is_request ? METRIC_HEADS_PARTIAL : METRIC_RESPONSES_BAD);
-	free(TAKE_PTR(*parts));
 }

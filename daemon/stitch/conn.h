@@ -3,8 +3,9 @@
  * exchanges and with the parts of heads that are still incomplete.
  *
  * Connections stand in one of two lists, those with open exchanges ("busy") and the others
- * ("idle"), each ordered by last activity. An idle connection holds nothing that would be missed,
- * so it makes room when the table is full.
+ * ("idle"), each ordered by last activity. An idle connection holds no request that has come whole,
+ * so it makes room when the table is full, or when all that the table holds is more than its budget
+ * of bytes. What is open stays: with no idle connection left, the newcomer is refused.
  */
 #pragma once
 
@@ -29,6 +30,12 @@ struct head_parts {
 	char bytes[];
 };
 
+/* Of one direction: the head under way. */
+struct head_slot {
+	struct head_parts *parts; /* NULL: none, or it has no room */
+	bool has_no_room;         /* until the next head: there were no bytes left for this one */
+};
+
 struct conn_list {
 	struct conn *first, *last;
 };
@@ -46,7 +53,7 @@ struct conn {
 	uint32_t last_number; /* of the newest request */
 	uint32_t n_exchanges;
 	struct exchange *first, *last; /* ascending by number */
-	struct head_parts *request, *response;
+	struct head_slot request, response;
 	struct event_endpoint local, remote;
 	uint32_t remote_n;
 	char remote_text[INET6_ADDRSTRLEN]; /* remote_n bytes; printed once, used by each span */
@@ -56,12 +63,20 @@ struct conn_table {
 	struct table table;
 	struct conn_list busy, idle;
 	size_t max;
+	size_t bytes, bytes_max; /* of the connections and of all they hold */
+	uint32_t head_bytes_max; /* of a head that comes in parts */
 };
 
 struct conn *conn_find(const struct conn_table *t, uint64_t cookie);
 
-/* The connection of a head, which is not in the table yet. Returns 0, CONN_FULL or -ENOMEM. */
-enum { CONN_FULL = 1 };
+/*
+ * The connection of a head, which is not in the table yet. Returns 0, CONN_FULL, CONN_NO_ROOM or
+ * -ENOMEM.
+ */
+enum {
+	CONN_FULL = 1, /* too many connections */
+	CONN_NO_ROOM,  /* the budget of bytes is spent */
+};
 int conn_add(struct conn_table *t, const struct event *head, struct conn **ret);
 
 /* With all it holds; the exchanges are dropped without a word. */
@@ -70,7 +85,8 @@ void conn_remove(struct conn_table *t, struct conn *c);
 /* Marks it as the most recently active of its list. */
 void conn_touch(struct conn_table *t, struct conn *c, uint64_t time_ns);
 
-void conn_push_exchange(struct conn_table *t, struct conn *c, struct exchange *x);
+/* Takes the exchange over. Returns 0, or CONN_NO_ROOM: then it stays the caller's. */
+int conn_push_exchange(struct conn_table *t, struct conn *c, struct exchange *x);
 
 /* Takes the oldest exchange out; it is the caller's. */
 struct exchange *conn_pop_exchange(struct conn_table *t, struct conn *c);
@@ -83,14 +99,19 @@ void conn_table_done(struct conn_table *t);
  */
 uint32_t conn_print_address(const struct event_endpoint *endpoint, char *buffer);
 
-/*
- * Adds a part to the head in '*parts'. WHOLE: 'ret_bytes' views the head, in the event when it came
- * in one part, else in '*parts' (free it after use); 'ret_is_truncated' says that its end never
- * comes. MORE: it is not the last part. LOST: it is the last part, but others are missing.
- */
-enum { PARTS_WHOLE = 0, PARTS_MORE, PARTS_LOST };
-int head_parts_add(struct head_parts **parts, const struct event_head *head, uint32_t bytes_max,
-		   struct str *ret_bytes, bool *ret_is_truncated);
+struct head_view {
+	struct str bytes;  /* in the event when the head came in one part, else in the connection */
+	bool is_truncated; /* its end never comes */
+};
 
-/* Forgets a head whose end will not come, and counts it. */
-void head_parts_discard(struct head_parts **parts, bool is_request);
+/*
+ * Adds a part to the connection's head of that direction, whose connection was touched before.
+ * WHOLE: 'ret' views the head; conn_drop_head() after use. MORE: it is not the last part. LOST: it
+ * is the last part, but others are missing. NO_ROOM: it is the last part, and others found no room.
+ */
+enum { PARTS_WHOLE = 0, PARTS_MORE, PARTS_LOST, PARTS_NO_ROOM };
+int conn_add_head(struct conn_table *t, struct conn *c, const struct event_head *head,
+		  struct head_view *ret);
+
+/* Forgets the parts of a head. */
+void conn_drop_head(struct conn_table *t, struct conn *c, bool is_request);

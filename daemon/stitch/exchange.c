@@ -94,11 +94,21 @@ static uint16_t target_url_port(const struct target *q, const struct event_endpo
 	return q->url.form == URL_FORM_ABSOLUTE ? q->url.port : q->port;
 }
 
+/* A value that is redacted follows a '=' and grows by 7 at most. Most have none to redact. */
+static size_t redacted_bytes_max(struct str query)
+{
+	size_t n = query.n;
+
+	for (size_t i = 0; i < query.n; i++)
+		n += query.p[i] == '=' ? STR("REDACTED").n - 1 : 0;
+	return MIN(n, URL_REDACTED_BYTES_MAX(query.n));
+}
+
 static struct str put_query(char **end, struct str query)
 {
 	struct str redacted = {.p = *end};
 
-	redacted.n = url_redact_query(query, *end, URL_REDACTED_BYTES_MAX(query.n));
+	redacted.n = url_redact_query(query, *end, redacted_bytes_max(query));
 	*end += redacted.n;
 	return redacted;
 }
@@ -224,7 +234,7 @@ int exchange_new(const struct conn *c, const struct event *e,
 	_cleanup_(freep) char *escaped = NULL;
 	struct str target = head->target;
 	char address[INET6_ADDRSTRLEN];
-	size_t tracestate_bytes;
+	size_t tracestate_bytes, bytes;
 	struct exchange *x;
 
 	if (!is_ascii(target)) {
@@ -250,13 +260,15 @@ int exchange_new(const struct conn *c, const struct event *e,
 				   ? tracestates_bytes(head)
 				   : 0;
 
-	x = malloc(sizeof(*x) + head->method_text.n + q.url.scheme.n + q.host.n + q.url.path.n +
-		   URL_REDACTED_BYTES_MAX(q.url.query.n) + URL_EXTRA_BYTES + head->user_agent.n +
-		   tracestate_bytes);
+	bytes = sizeof(*x) + head->method_text.n + q.url.scheme.n + q.host.n + q.url.path.n +
+		redacted_bytes_max(q.url.query) + URL_EXTRA_BYTES + head->user_agent.n +
+		tracestate_bytes;
+	x = malloc(bytes);
 	if (!x)
 		return -ENOMEM;
 
 	*x = (struct exchange){
+		.bytes = (uint32_t)bytes,
 		.number = e->exchange,
 		.pid = e->pid,
 		.tid = e->tid,

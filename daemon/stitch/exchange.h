@@ -18,6 +18,7 @@ struct branch;
 struct exchange {
 	struct exchange *next;
 	struct branch *branch; /* lineage.c's; NULL: nothing about it is in doubt */
+	uint32_t bytes;        /* of this allocation */
 	uint32_t number;
 	uint32_t pid, tid, proc_id;
 	struct resource *resource; /* a reference; NULL: not known when the request came */

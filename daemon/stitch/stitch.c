@@ -14,8 +14,7 @@
 #include "stitch/lineage.h"
 #include "stitch/span_build.h"
 
-#define TICK_CONNECTIONS  256
-#define LINEAGE_BYTES_MAX (8 << 20)
+#define TICK_CONNECTIONS 256
 
 struct stitch {
 	struct stitch_options options;
@@ -195,6 +194,13 @@ static void stitch_request(struct stitch *s, struct conn *c, const struct event 
 		return;
 	}
 
+	if (conn_push_exchange(&s->conns, c, x)) {
+		lineage_end(&s->lineage, x, NULL);
+		exchange_free(x);
+		stitch_refuse(s, e, METRIC_OPEN_BYTES_FULL);
+		return;
+	}
+
 	if (is_truncated)
 		metrics_increment(METRIC_HEADS_TRUNCATED);
 	if (x->has_wrong_parent) {
@@ -202,7 +208,6 @@ static void stitch_request(struct stitch *s, struct conn *c, const struct event 
 		stitch_revoke(s, e);
 	}
 	x->resource = stitch_resource(s, e->proc_id, e->pid);
-	conn_push_exchange(&s->conns, c, x);
 }
 
 /* Interim responses (1xx but 101) come before the final one, perhaps in the same bytes. */
@@ -291,27 +296,23 @@ static void stitch_leave(struct stitch *s, const struct event *e, enum metric wh
 
 static void stitch_head_on(struct stitch *s, struct conn *c, const struct event *e)
 {
-	struct head_parts **parts = e->head.is_request ? &c->request : &c->response;
-	bool is_truncated;
-	struct str bytes;
+	bool is_request = e->head.is_request;
+	struct head_view head;
 	int r;
 
-	r = head_parts_add(parts, &e->head, s->options.head_bytes_max, &bytes, &is_truncated);
+	r = conn_add_head(&s->conns, c, &e->head, &head);
 	if (r == PARTS_MORE)
 		return;
-	if (r == PARTS_LOST) {
-		free(TAKE_PTR(*parts));
-		if (e->head.is_request)
-			stitch_refuse(s, e, METRIC_HEADS_PARTIAL);
-		else
-			stitch_response_bad(s, e);
-		return;
-	}
-	if (e->head.is_request)
-		stitch_request(s, c, e, bytes, is_truncated);
+	if (r != PARTS_WHOLE && is_request)
+		stitch_refuse(s, e,
+			      r == PARTS_LOST ? METRIC_HEADS_PARTIAL : METRIC_OPEN_BYTES_FULL);
+	else if (r != PARTS_WHOLE)
+		stitch_response_bad(s, e);
+	else if (is_request)
+		stitch_request(s, c, e, head.bytes, head.is_truncated);
 	else
-		stitch_response(s, c, e, bytes, is_truncated);
-	free(TAKE_PTR(*parts));
+		stitch_response(s, c, e, head.bytes, head.is_truncated);
+	conn_drop_head(&s->conns, c, is_request);
 }
 
 /* A response on a connection of which no request was seen. */
@@ -323,6 +324,19 @@ static void stitch_orphan(struct stitch *s, const struct event *e)
 		stitch_response(s, NULL, e, e->head.bytes, e->head.is_truncated);
 	else
 		metrics_increment(METRIC_RESPONSES_ORPHAN);
+}
+
+/* By what conn_add() said. */
+static enum metric why_not_added(int r)
+{
+	switch (r) {
+	case CONN_FULL:
+		return METRIC_CONNECTIONS_FULL;
+	case CONN_NO_ROOM:
+		return METRIC_OPEN_BYTES_FULL;
+	default:
+		return METRIC_SPANS_NO_MEMORY;
+	}
 }
 
 static void stitch_head(struct stitch *s, const struct event *e)
@@ -344,9 +358,7 @@ static void stitch_head(struct stitch *s, const struct event *e)
 	if (!c) {
 		r = conn_add(&s->conns, e, &c);
 		if (r) {
-			stitch_leave(s, e,
-				     r == CONN_FULL ? METRIC_CONNECTIONS_FULL
-						    : METRIC_SPANS_NO_MEMORY);
+			stitch_leave(s, e, why_not_added(r));
 			return;
 		}
 	}
@@ -526,6 +538,11 @@ size_t stitch_connections(const struct stitch *s)
 	return s->conns.table.n;
 }
 
+size_t stitch_bytes(const struct stitch *s)
+{
+	return s->conns.bytes;
+}
+
 int stitch_new(const struct stitch_options *options, struct stitch **ret)
 {
 	struct stitch *s = calloc(1, sizeof(*s));
@@ -536,7 +553,9 @@ int stitch_new(const struct stitch_options *options, struct stitch **ret)
 	s->conns.max = options->connections_max;
 	s->lineage.emit = stitch_emit;
 	s->lineage.userdata = s;
-	s->lineage.held_bytes_max = LINEAGE_BYTES_MAX;
+	s->lineage.held_bytes_max = options->bytes_max / 2;
+	s->conns.bytes_max = options->bytes_max;
+	s->conns.head_bytes_max = options->head_bytes_max;
 	s->clock_offset_ns = (int64_t)(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC));
 	*ret = s;
 	return 0;

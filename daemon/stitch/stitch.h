@@ -21,6 +21,7 @@ struct stitch;
 
 struct stitch_options {
 	size_t connections_max;
+	size_t bytes_max;          /* of all that connections and what is open on them take */
 	uint32_t head_bytes_max;   /* of a head that comes in parts */
 	uint64_t exchange_idle_ns; /* after that a request without a response is given up */
 
@@ -60,3 +61,6 @@ void stitch_process_exit(struct stitch *s, uint32_t proc_id, uint64_t time_ns);
 void stitch_finish(struct stitch *s, uint64_t now_monotonic_ns);
 
 size_t stitch_connections(const struct stitch *s);
+
+/* Of the budget 'bytes_max'. */
+size_t stitch_bytes(const struct stitch *s);

@@ -377,6 +377,7 @@ static uint64_t round_measure(struct bench *b, void (*run)(struct bench *b))
 	uint64_t start, end;
 
 	if (stitch_new(&(struct stitch_options){.connections_max = 2 * CONNECTIONS,
+						.bytes_max = 16 << 20,
 						.head_bytes_max = 16384,
 						.exchange_idle_ns = 600 * NSEC_PER_SEC,
 						.resource = resource_of,

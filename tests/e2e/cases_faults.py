@@ -20,7 +20,8 @@ from wire import Wire, quiet_exchange
 
 # Each lost span is counted by exactly one of these; all other counters tell of something else.
 LOSS_COUNTERS = ("lost_request_server", "lost_request_client", "no_state", "kernel_pipeline_full",
-                 "spans_no_memory", "spans_no_process", "heads_bad", "connections_full", "pipeline_full")
+                 "spans_no_memory", "spans_no_process", "heads_bad", "heads_partial", "connections_full",
+                 "open_bytes_full", "pipeline_full")
 KILLS = 50
 
 

@@ -146,6 +146,29 @@ def case_epoll_proxy(run):
     return expect_true(spans, expand(hops, run.read_logs()))
 
 
+def case_event_loop_with_one_request(run):
+    """An event loop with one request open at a time makes calls for something else: they have no parent."""
+    back = run.app("back", apps.python("threaded.py", "{port}", "{log}"))
+    proxy = run.app("proxy", [apps.c_program("epoll_proxy"), "{port}", "{log}", back.port, 15])
+    daemon = run.daemon()
+    records, n = {}, scaled(20, least=5)
+    with Wire(proxy.port, records) as wire:
+        for i in range(n):
+            wire.request(f"/i/r-{i}")
+    in_flight_before = daemon.ready_ns
+    spans = finish(run, daemon)
+    logs = {**run.read_logs(), "load": records}
+    hops = [Hop("server", "/i/{id}", outer="load", inner="proxy", pid=proxy.pid),
+            Hop("client", "/o/{id}", outer="proxy", inner="back", pid=proxy.pid, may_lack_parent=True),
+            Hop("server", "/o/{id}", outer="proxy", inner="back", pid=back.pid)]
+    expected = expand(hops, logs)
+    logs["own"] = judge.read_log(run.logs["proxy"], "/own/")
+    hops = [Hop("client", "/own/{id}", outer="own", inner="back", pid=proxy.pid),
+            Hop("server", "/own/{id}", outer="own", inner="back", pid=back.pid)]
+    expected += expand(hops, logs, load="own", in_flight_before=in_flight_before)
+    return expect_true(spans, expected, least=10 * n)
+
+
 def case_reused_connections(run):
     """A poller, A, B and C whose connections are all older than the daemon: 100 traces of 6 spans."""
     c = run.app("c", apps.python("threaded.py", "{port}", "{log}"))

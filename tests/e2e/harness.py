@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +28,8 @@ JAEGER_BINARIES = ("/var/cache/tsunagi/jaeger-v1.76.0/jaeger", "/var/cache/tsuna
 SCALE = float(os.environ.get("TSUNAGI_E2E_SCALE", "1"))  # of the request counts that are not fixed
 PATIENCE = float(os.environ.get("TSUNAGI_E2E_PATIENCE", "1"))  # of the waiting times, for machines that are slow
 TAP = os.environ.get("TSUNAGI_TAP")  # the tap that every daemon is told to use
+
+MADE = re.compile(r"spans_(server|client|exported)|parent_(header|joined|unit)|processes_se|control_requests|batches_sent")
 
 JAEGER_CONFIG = """
 service:
@@ -163,6 +166,7 @@ class Daemon(Process):
             config_path = run.directory / f"{name}.yaml"
             config_path.write_text(config)
             arguments = ["--config", config_path, *arguments]
+        self.noted = {}
         self.spawned_ns = time.time_ns()
         super().__init__(run, name, [BIN / "tsunagid", "--runtime-dir", self.runtime, *arguments], **options)
         run.processes.append(self)
@@ -181,6 +185,7 @@ class Daemon(Process):
     def end(self):
         """SIGTERM, and all of the contract of a clean end."""
         self.expect_running()
+        self.note_counters()
         begin = time.monotonic()
         status = self.stop(15)
         expect(status == 0, f"tsunagid exited with {status}: {tail(self.stderr_path)}")
@@ -201,6 +206,12 @@ class Daemon(Process):
     def counters(self):
         """Counters by name, of both sides."""
         return {one["name"]: one["value"] for one in json.loads(self.control("counters", "--json"))["counters"]}
+
+
+    def note_counters(self):
+        """Keeps the counters as they are, for a case that fails later."""
+        with contextlib.suppress(Failure, ValueError, subprocess.SubprocessError, OSError):
+            self.noted = self.counters()
 
 
 class Jaeger(Process):
@@ -251,12 +262,30 @@ class Run:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
+        if failure and not issubclass(failure, Skip):
+            self.note_counters()
         for process in reversed(self.processes):
             process.end_quickly()
         for process in self.processes:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+    def note_counters(self):
+        """Of daemons that still run; the others have noted theirs at their end."""
+        for process in self.processes:
+            if isinstance(process, Daemon) and process.running():
+                process.popen.send_signal(signal.SIGCONT)
+                process.note_counters()
+
+    def losses_text(self):
+        """What the daemons counted beside what they made."""
+        texts = []
+        for process in self.processes:
+            noted = {name: n for name, n in getattr(process, "noted", {}).items() if n and not MADE.match(name)}
+            if noted:
+                texts.append(f"{process.name} counted " + ", ".join(f"{name} {n}" for name, n in noted.items()))
+        return "; ".join(texts)
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)

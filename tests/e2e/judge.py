@@ -10,6 +10,12 @@ exist; then every span must be one of them, exactly once, and say the truth: par
     missing  an exchange without a span
     extra    a span without an exchange, or a second one for the same
 
+Durations, to 5 ms: no span is longer than its caller measured, none shorter than the server's own record. Where the
+load's record says how long the processes of the chain had to wait for a CPU during the request ("waited", measured by
+the case, request after request on a quiet path), no span is shorter than its caller measured less that time either.
+Under load that cannot be asked: how long a caller's thread waited for its runtime (collector, interpreter lock,
+scheduler) between the system call and its own clock is known to nobody.
+
 Used by the cases of this folder and, for a look by hand, as a program (see main).
 """
 
@@ -38,6 +44,7 @@ class Expected:
     traceparent: str = ""              # what the request carried; its span must continue that trace
     outer: tuple | None = None         # (start, end) the span must lie in: the caller's own measurement
     inner: tuple | None = None         # (start, end) that must lie in the span: the server's own measurement
+    waited: int | None = None          # ns by which the caller's measurement may be too long; None: not known
     may_lack_parent: bool = False
     excused: bool = False              # was in flight when the daemon started: may be missing, never wrong
     error_types: tuple = ()            # with status None: what the span may say instead; empty: anything
@@ -124,6 +131,7 @@ def expand(hops, logs, load="load", in_flight_before=0):
             chain.append(Expected(
                 request=request, kind=hop.kind, pid=hop.pid, path=hop.path.format(id=request),
                 status=(outer or inner)["status"], method=(outer or inner).get("method", "GET"), outer=interval(outer), inner=interval(inner),
+                waited=asked.get("waited"),
                 parent=chain[index + hop.follows] if index and hop.follows is not None else None,
                 traceparent=asked.get("traceparent", "") if index == 0 else "",
                 may_lack_parent=hop.may_lack_parent, excused=asked["start"] < in_flight_before))
@@ -213,6 +221,9 @@ def check_times(span, expected):
         first, last = expected.outer
         if end - start > last - first + DURATION_TOLERANCE_NS:
             return f"lasts {(end - start) / 1e6:.1f} ms, the caller measured {(last - first) / 1e6:.1f} ms"
+        if expected.waited is not None and end - start < last - first - expected.waited - DURATION_TOLERANCE_NS:
+            return (f"lasts {(end - start) / 1e6:.1f} ms, the caller measured {(last - first) / 1e6:.1f} ms "
+                    f"and waited {expected.waited / 1e6:.1f} ms for a CPU")
         if start < first - WALL_TOLERANCE_NS or end > last + WALL_TOLERANCE_NS:
             return "lies outside the caller's own measurement"
     if expected.inner:

@@ -172,6 +172,26 @@ class JudgeTest(unittest.TestCase):
         self.spans[0]["end_unix_nano"] -= 20 * MS
         self.assert_red("wrong")
 
+    def quiet_request(self, waited_ms):
+        """One request on a quiet path: all processes together waited so long for a CPU."""
+        self.logs, self.spans = logs(1), true_spans(1)
+        self.logs["load"]["client", "r-0"].update(waited=waited_ms * MS, start=T0 + 4 * MS, end=T0 + 86 * MS)
+        self.logs["front"]["client", "r-0"].update(start=T0 + 20 * MS, end=T0 + 70 * MS)
+        self.spans[2].update(start_unix_nano=T0 + 22 * MS, end_unix_nano=T0 + 68 * MS)
+
+    def test_shorter_than_the_caller_measured(self):
+        for one in range(3):
+            self.quiet_request(0)
+            for name in ("front", "back"):  # the servers' records say nothing of most of the time
+                self.logs[name]["server", "r-0"].update(start=T0 + 30 * MS, end=T0 + 31 * MS)
+            self.assertTrue(self.verdict().ok, self.verdict().problems)
+            self.spans[one]["end_unix_nano"] -= 20 * MS
+            self.assert_red("wrong")
+            self.logs["load"]["client", "r-0"]["waited"] = 20 * MS
+            self.assertTrue(self.verdict().ok, self.verdict().problems)
+            self.spans[one]["end_unix_nano"] -= 10 * MS
+            self.assert_red("wrong")
+
     def test_elsewhere_in_time(self):
         self.spans[0]["start_unix_nano"] += 70 * MS
         self.spans[0]["end_unix_nano"] += 70 * MS

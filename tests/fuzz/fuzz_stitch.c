@@ -208,6 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(stitch_new(
 		       &(struct stitch_options){
 			       .connections_max = 3,
+			       .bytes_max = 3000,
 			       .head_bytes_max = 128,
 			       .exchange_idle_ns = 20 * NSEC_PER_SEC,
 			       .resource = resource_of,
@@ -220,6 +221,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (in.n >= 4)
 		step(f, &in);
 	assert(stitch_connections(f->stitch) <= 3);
+	assert(stitch_bytes(f->stitch) <= 3000);
 	stitch_finish(f->stitch, f->now_ns);
 	assert(metrics_get(METRIC_CONTEXTS_REVOKED) - revoked_before == f->n_revoked);
 	check_traces(f);

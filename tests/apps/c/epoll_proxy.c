@@ -4,8 +4,8 @@
  * to the backend, and is answered with the backend's status. Nothing but the id ties the two
  * together, so a parent by thread is a wrong one.
  *
- * epoll_proxy PORT LOG BACK_PORT: the log has the JSON lines of the other services, written at
- * SIGTERM.
+ * epoll_proxy PORT LOG BACK_PORT [OWN_MS]: the log has the JSON lines of the other services, written
+ * at SIGTERM. With OWN_MS it makes a call /own/<id> every so often that is for no request at all.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,6 +36,8 @@ struct peer {
 };
 
 static struct peer peers[PEERS_MAX];
+static struct peer own; /* stands for the client of its own calls */
+static uint64_t own_ns;
 static int epoll_fd;
 static FILE *log_file;
 static volatile sig_atomic_t stopped;
@@ -93,6 +95,11 @@ static void send_text(struct peer *peer, const char *text)
 		die("send");
 }
 
+static const char *call_path(const struct peer *client)
+{
+	return client == &own ? "/own/" : "/o/";
+}
+
 /* Sends the request of a client whose lookup is over, when a pooled connection is idle. */
 static bool forward(struct peer *client)
 {
@@ -104,8 +111,8 @@ static bool forward(struct peer *client)
 		upstream->partner = client;
 		client->partner = upstream;
 		client->call_start_ns = now_ns(CLOCK_REALTIME);
-		snprintf(head, sizeof(head), "GET /o/%s HTTP/1.1\r\nHost: back\r\n\r\n",
-			 client->id);
+		snprintf(head, sizeof(head), "GET %s%s HTTP/1.1\r\nHost: back\r\n\r\n",
+			 call_path(client), client->id);
 		send_text(upstream, head);
 		return true;
 	}
@@ -129,7 +136,11 @@ static void on_response(struct peer *upstream)
 
 	upstream->partner = client->partner = NULL;
 	upstream->used = 0;
-	log_line("client", "/o/", client->id, status, client->call_start_ns);
+	log_line("client", call_path(client), client->id, status, client->call_start_ns);
+	if (client == &own) {
+		client->id[0] = '\0';
+		return;
+	}
 	log_line("server", "/i/", client->id, status, client->start_ns);
 	client->id[0] = '\0';
 	snprintf(text, sizeof(text), "HTTP/1.1 %d Any\r\nContent-Length: 6\r\n\r\nproxy\n", status);
@@ -185,6 +196,19 @@ static void forward_due(void)
 			return;
 }
 
+static void call_own(void)
+{
+	static unsigned int n;
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (!own_ns || own.id[0] || now < own.due_ns)
+		return;
+	snprintf(own.id, sizeof(own.id), "own-%u", n++);
+	own.due_ns = now + own_ns;
+	if (!forward(&own))
+		own.id[0] = '\0';
+}
+
 static void pool_open(uint16_t port)
 {
 	struct sockaddr_in back = {
@@ -224,8 +248,9 @@ int main(int argc, char **argv)
 	struct epoll_event events[64];
 	int listener;
 
-	if (argc != 4)
+	if (argc < 4)
 		return 2;
+	own_ns = argc > 4 ? (uint64_t)atoi(argv[4]) * 1000000 : 0;
 	signal(SIGTERM, on_signal);
 	log_file = fopen(argv[2], "we");
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -248,6 +273,7 @@ int main(int argc, char **argv)
 					false);
 		}
 		forward_due();
+		call_own();
 	}
 	return fclose(log_file) != 0;
 }

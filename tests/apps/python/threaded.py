@@ -1,6 +1,7 @@
 """A threaded HTTP server of the standard library: a thread for each connection, kept alive.
 
-threaded.py PORT LOG [BACK_PORT]: with BACK_PORT each request makes one call there on its own thread.
+threaded.py PORT LOG [BACK_PORT [PAUSE_MS]]: with BACK_PORT (not 0) each request makes one call there on its own
+thread. With PAUSE_MS a response takes so long to begin, and as long again between the halves of its body.
 """
 
 import http.client
@@ -13,6 +14,7 @@ from requestlog import RequestLog, request_id, status_of
 
 LOG = RequestLog(sys.argv[2])
 BACK = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+PAUSE = int(sys.argv[4]) / 1000 if len(sys.argv) > 4 else 0
 LOCAL = threading.local()
 
 
@@ -37,11 +39,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status = 200 if call("/back/" + request_id(self.path)) < 500 else 502
         else:
             status = status_of(self.path)
+        if PAUSE:
+            time.sleep(PAUSE)
         body = f"python {self.path}\n".encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         LOG.write("server", self.path, status, start, time.time_ns())
+        if PAUSE:
+            self.wfile.write(body[:4])
+            time.sleep(PAUSE)
+            body = body[4:]
         self.wfile.write(body)
 
     def log_message(self, *_):

@@ -60,6 +60,7 @@ static void assert_defaults(const struct config *c)
 	assert_int_equal(c->connections_max, 131072);
 	assert_int_equal(c->processes_max, 4096);
 	assert_int_equal(c->requests_max, 65536);
+	assert_int_equal(c->open_bytes, 16 << 20);
 	assert_int_equal(c->ring_bytes, 2 << 20);
 	assert_int_equal(c->store_traces, 1000);
 	assert_int_equal(c->store_bytes, 8 << 20);
@@ -150,7 +151,8 @@ static void test_every_key(void **state)
 		      "    name: front\n"
 		      "  - {name: back, match: {user: www-data}}\n"
 		      "http: {head_bytes_max: 4KiB, exchange_idle: 1h}\n"
-		      "limits: {connections: 1, processes: 2, open_requests: 3, ring_bytes: 64KB}\n"
+		      "limits: {connections: 1, processes: 2, open_requests: 3, open_bytes: 1MB,\n"
+		      "         ring_bytes: 64KB}\n"
 		      "store: {traces: 5, bytes: 65536}\n"
 		      "tap: kprobe\n"
 		      "log_level: debug\n");
@@ -189,6 +191,7 @@ static void test_every_key(void **state)
 	assert_int_equal(c.connections_max, 1);
 	assert_int_equal(c.processes_max, 2);
 	assert_int_equal(c.requests_max, 3);
+	assert_int_equal(c.open_bytes, 1 << 20);
 	assert_int_equal(c.ring_bytes, 65536);
 	assert_int_equal(c.store_traces, 5);
 	assert_int_equal(c.store_bytes, 65536);

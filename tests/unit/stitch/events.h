@@ -82,12 +82,13 @@ static inline struct event_endpoint scene_endpoint(const char *address, uint16_t
 	return e;
 }
 
-static inline void scene_new_stitch(struct scene *sc, size_t connections_max)
+static inline void scene_new_stitch(struct scene *sc, size_t connections_max, size_t bytes_max)
 {
 	stitch_free(sc->stitch);
 	assert_int_equal(stitch_new(
 				 &(struct stitch_options){
 					 .connections_max = connections_max,
+					 .bytes_max = bytes_max,
 					 .head_bytes_max = SCENE_HEAD_BYTES_MAX,
 					 .exchange_idle_ns = SCENE_IDLE_NS,
 					 .resource = scene_resource_of,
@@ -115,7 +116,7 @@ static inline int scene_setup(void **state)
 	sc->proc_id = SCENE_PROC;
 	sc->local = scene_endpoint("127.0.0.1", 8080);
 	sc->remote = scene_endpoint("192.0.2.7", 40000);
-	scene_new_stitch(sc, 1024);
+	scene_new_stitch(sc, 1024, SIZE_MAX);
 	*state = sc;
 	return 0;
 }

@@ -237,7 +237,7 @@ static void test_call_after_the_answer(void **state)
 
 	for (int keep = 0; keep < 2; keep++) {
 		scene_clear(sc);
-		scene_new_stitch(sc, 16);
+		scene_new_stitch(sc, 16, SIZE_MAX);
 		begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
 		sc->role = EVENT_ROLE_SERVER;
 		e = scene_head(sc, false, 1, STR("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
@@ -258,7 +258,7 @@ static void test_forwarded_header(void **state)
 		struct event e;
 
 		scene_clear(sc);
-		scene_new_stitch(sc, 16);
+		scene_new_stitch(sc, 16, SIZE_MAX);
 		begin(sc, (struct step){.n = A_SERVER, .parent = 99, .is_proven = true});
 		sc->connection = A_CLIENT;
 		sc->role = EVENT_ROLE_CLIENT;
@@ -287,6 +287,7 @@ static void test_bounded(void **state)
 {
 	struct scene *sc = *state;
 
+	scene_new_stitch(sc, 1024, 1 << 20);
 	begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
 	for (int i = 0; i < 40000 && !sc->n_spans; i++) {
 		begin(sc, (struct step){.n = A_CLIENT, .parent = A_SERVER, .is_proven = true});

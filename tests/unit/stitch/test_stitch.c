@@ -203,7 +203,7 @@ static void test_lost_last_part(void **state)
 	e.head.is_end = false;
 	stitch_event(sc->stitch, &e);
 	scene_request(sc, 2, GET);
-	assert_int_equal(scene_metric(sc, METRIC_HEADS_PARTIAL), 1);
+	assert_int_equal(scene_metric(sc, METRIC_HEADS_UNFINISHED), 1);
 	scene_response_whole(sc, 2, OK_LENGTH);
 	assert_int_equal(sc->n_spans, 1);
 
@@ -211,7 +211,8 @@ static void test_lost_last_part(void **state)
 	e.head.is_end = false;
 	stitch_event(sc->stitch, &e);
 	scene_close(sc, EVENT_CLOSE_DONE, 0);
-	assert_int_equal(scene_metric(sc, METRIC_HEADS_PARTIAL), 2);
+	assert_int_equal(scene_metric(sc, METRIC_HEADS_UNFINISHED), 2);
+	assert_int_equal(scene_metric(sc, METRIC_HEADS_PARTIAL), 0);
 	assert_int_equal(sc->n_spans, 1);
 }
 
@@ -459,7 +460,7 @@ static void test_connections_bounded(void **state)
 {
 	struct scene *sc = *state;
 
-	scene_new_stitch(sc, 2);
+	scene_new_stitch(sc, 2, SIZE_MAX);
 	sc->connection = 1;
 	scene_request(sc, 1, GET);
 	sc->connection = 2;
