@@ -129,7 +129,7 @@ class Process:
     def stop(self, seconds=10, signal_number=signal.SIGTERM):
         """Ends it; returns the exit status."""
         if self.running():
-            self.popen.send_signal(signal_number)
+            os.kill(self.pid, signal_number)  # the service itself, which a wrapper may stand before
         try:
             return self.popen.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:
@@ -256,7 +256,7 @@ class Run:
             process.end_quickly()
         for process in self.processes:
             with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.popen.pid, signal.SIGKILL)
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -300,10 +300,10 @@ class Run:
     def daemon(self, config=None, **options):
         return Daemon(self, self.config() if config is None else config, **options).wait_ready()
 
-    def load_start(self, port, requests, connections, name="load", **options):
-        """Starts the load generator; options are its long options."""
+    def load_start(self, port, requests, connections, name="load", inside=(), **options):
+        """Starts the load generator, behind the command 'inside'; options are its long options."""
         log = self.directory / f"{name}.log"
-        argv = [apps.c_program("load"), "--port", port, "--requests", requests, "--connections", connections,
+        argv = [*inside, apps.c_program("load"), "--port", port, "--requests", requests, "--connections", connections,
                 "--log", log]
         for option, value in options.items():
             argv += [f"--{option.replace('_', '-')}"] + ([] if value is True else [value])
