@@ -159,6 +159,8 @@ enum proc_seen {
 	PROC_SEEN_HTTP2 = 1 << 1,
 	PROC_SEEN_TLS = 1 << 2,
 	PROC_SEEN_OTHER = 1 << 3,
+	PROC_SEEN_IO_URING =
+		1 << 4, /* receives that io_uring may have made, and no tap could read */
 };
 
 struct proc {
@@ -267,7 +269,9 @@ struct join {
 	  "received the request")                                                               \
 	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")              \
 	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                \
-	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen")
+	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen") \
+	X(COUNT_IO_URING, "io_uring",                                                           \
+	  "receives of threads that use io_uring, whose bytes this tap cannot see")
 
 #define KERNEL_COUNTER_ENUM(id, name, help) id,
 enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) _KERNEL_COUNTER_MAX };

@@ -315,6 +315,20 @@ static __always_inline bool is_asynchronous(void)
 	return (bpf_get_current_task_btf()->flags & PF_IO_WORKER) || uses_io_uring();
 }
 
+/* Whose bytes nobody told where they are: counted, and the process is named to who asks. */
+static __always_inline void note_io_uring(struct work *w, struct conn *c)
+{
+	struct proc *proc;
+
+	count(COUNT_IO_URING);
+	if (c->known.seen & PROC_SEEN_IO_URING)
+		return;
+	proc = proc_of(w);
+	if (proc)
+		proc->seen |= PROC_SEEN_IO_URING;
+	c->known.seen |= PROC_SEEN_IO_URING;
+}
+
 struct receive {
 	const struct msghdr
 		*msg; /* has passed the bytes; NULL: the user's registers say where they are */
@@ -366,6 +380,8 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		source_of_iter(&w->source, r.msg);
 		source_rewind(w);
 	} else {
+		if (uses_io_uring())
+			note_io_uring(w, c);
 		source_of_registers(&w->source, c);
 	}
 	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);

@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
@@ -515,6 +516,18 @@ static void warn_capabilities(void)
 		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
 }
 
+/*
+ * The kernel side speaks of processes by the host's numbers, which in a namespace of processes
+ * belong to others. The inode is that of the first such namespace since Linux 3.8
+ * (include/linux/proc_ns.h, PROC_PID_INIT_INO); a kernel built without has no such file.
+ */
+static bool sees_host_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == 0xeffffffcU;
+}
+
 int daemon_run(const struct daemon_options *options)
 {
 	struct daemon d = {
@@ -526,6 +539,11 @@ int daemon_run(const struct daemon_options *options)
 
 	if (geteuid() != 0) {
 		log_error("Must run as root: BPF programs and other users' /proc entries need it");
+		return EXIT_FAILURE;
+	}
+	if (!sees_host_pids()) {
+		log_error("Must run in the host's pid namespace: in this one (a container's?) "
+			  "processes have other numbers (docker: --pid=host, Kubernetes: hostPID)");
 		return EXIT_FAILURE;
 	}
 	warn_capabilities();

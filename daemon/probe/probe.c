@@ -295,6 +295,7 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 		.http2 = proc.seen & PROC_SEEN_HTTP2,
 		.tls = proc.seen & PROC_SEEN_TLS,
 		.other = proc.seen & PROC_SEEN_OTHER,
+		.io_uring = proc.seen & PROC_SEEN_IO_URING,
 	};
 }
 

@@ -58,6 +58,7 @@ void probe_process_remove(struct probe *p, uint32_t pid);
 /* What the kernel side saw of a process. */
 struct probe_seen {
 	bool http1, http2, tls, other;
+	bool io_uring; /* receives whose bytes the tap in use cannot see */
 };
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret);
 
