@@ -45,7 +45,8 @@ struct record_header {
 	__u64 connection; /* socket cookie, 0 for RECORD_PROCESS */
 	__u32 pid;
 	__u32 tid;
-	__u32 proc_id;
+	__u32 proc_id;  /* 0: of a child that was forked just now, and is told by its pid (struct
+			   proc) */
 	__u32 exchange; /* from 1 */
 };
 _Static_assert(sizeof(struct record_header) == 40, "record_header");
@@ -151,6 +152,7 @@ _Static_assert(sizeof(struct record_process) == 72, "record_process");
 enum proc_flags {
 	PROC_THREAD_UNITS =
 		1 << 0, /* its threads are units of work where they receive on blocking sockets */
+	PROC_PASSES_ON = 1 << 1, /* its forked children are followed as it is, at once */
 };
 
 /* What the kernel side saw of a process, for the "why is there no span" report. */
@@ -164,6 +166,10 @@ enum proc_seen {
 };
 
 struct proc {
+	/*
+	 * 0: the kernel side put it here at a fork whose record is in the ring. All that it sends
+	 * comes behind that record, so its pid tells who it is.
+	 */
 	__u32 proc_id;
 	__u32 flags;      /* enum proc_flags, by user space */
 	__u32 seen;       /* enum proc_seen, by the kernel side */
@@ -173,8 +179,8 @@ struct proc {
 
 /*
  * Before 'procs' is looked up, a byte tells whether it is worth it: selected[pid % SELECTED_SLOTS]
- * is non-zero when a selected process falls on it. Written by user space alone; what all other
- * processes of the host pay is this test.
+ * is non-zero when a selected process falls on it. Written by user space, and by the kernel side for
+ * a forked child; what all other processes of the host pay is this test.
  */
 #define SELECTED_SLOTS 65536
 

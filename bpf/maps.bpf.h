@@ -23,9 +23,9 @@ volatile __u32 reader_sleeps;
 
 /*
  * Whether a selected process has a pid of this slot (abi.h): tested before 'procs' is looked up,
- * and the end of the matter for nearly all other processes. Written by probe/ alone, behind the
- * entry in 'procs'; read by every program that is told of bytes. A byte too many costs a look-up,
- * no more.
+ * and the end of the matter for nearly all other processes. Written by probe/, behind the entry in
+ * 'procs', and set at a fork (life.bpf.h); read by every program that is told of bytes. A byte too
+ * many costs a look-up, no more.
  */
 __u8 selected[SELECTED_SLOTS];
 
@@ -46,7 +46,7 @@ struct {
 
 /*
  * procs: the selected processes, thread group id → struct proc. Written by user space, but for
- * 'seen' and 'hands_over', which the kernel side finds out. Read by the taps, and by user space for
+ * children that are forked (life.bpf.h), and 'seen' and 'hands_over', which the kernel side finds out. Read by the taps, and by user space for
  * what was seen. Freed by user space, and by the exit and exec of the process. Full: the process is
  * not traced, and says so.
  */

@@ -47,6 +47,22 @@ static int timer_in(sd_event_source *source, uint64_t delay_ns)
 
 /* --- events in, spans out */
 
+/*
+ * A child that was forked just now: the ring told of its fork before, and of its end it will later,
+ * so who has the pid at this event is who it was.
+ */
+static void handle_event_of_child(struct daemon *d, const struct event *event)
+{
+	const struct process *p = discover_find(d->discover, event->pid);
+	struct event own = *event;
+
+	if (p && p->state == PROCESS_SELECTED)
+		own.proc_id = p->proc_id;
+	else
+		probe_process_forget(d->probe, event->pid);
+	stitch_event(d->stitch, &own);
+}
+
 static void handle_event(void *userdata, const struct event *event)
 {
 	struct daemon *d = userdata;
@@ -54,6 +70,8 @@ static void handle_event(void *userdata, const struct event *event)
 	d->event_ns = event->time_ns;
 	if (event->type == EVENT_PROCESS)
 		discover_event(d->discover, event);
+	else if (event->type == EVENT_HEAD && !event->proc_id)
+		handle_event_of_child(d, event);
 	else
 		stitch_event(d->stitch, event);
 }
@@ -100,8 +118,16 @@ static int handle_select(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
 
-	/* The threads of a Go process run many goroutines each: they are no units of work. */
-	return probe_process_set(d->probe, p->pid, p->proc_id, p->language != LANGUAGE_GO);
+	/*
+	 * The threads of a Go process run many goroutines each: they are no units of work. JVMs and
+	 * Go programs fork only to execute something else.
+	 */
+	return probe_process_set(d->probe, &(struct probe_process){
+						   .pid = p->pid,
+						   .proc_id = p->proc_id,
+						   .has_thread_units = p->language != LANGUAGE_GO,
+						   .passes_on = p->language == LANGUAGE_OTHER,
+					   });
 }
 
 static void handle_unselect(void *userdata, const struct process *p)
