@@ -29,6 +29,12 @@ def cgroup_root():
     return place
 
 
+def user_options():
+    """Options of contain for users of its own; none where the machine's own root is a chroot, which forbids it."""
+    may = subprocess.run(["unshare", "--user", "true"], capture_output=True, check=False).returncode == 0
+    return ("-u", FIRST_USER) if may else ()
+
+
 def status_field(pid, name):
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
@@ -68,11 +74,11 @@ class Container:
     """One container of a run. 'scope' is the cgroup's name with {id}; 'image': a folder of memory() that lies over the
     host's root; 'options': of contain. The first service started in it makes it, all others join."""
 
-    def __init__(self, run, name, scope="docker-{id}.scope", image=None, options=("-u", FIRST_USER)):
+    def __init__(self, run, name, scope="docker-{id}.scope", image=None, options=None):
         self.run = run
         self.name = name
         self.id = secrets.token_hex(32)
-        self.options = options
+        self.options = user_options() if options is None else options
         self.image = image
         self.first = None
         self.before = []  # a command that contain is to be started by
