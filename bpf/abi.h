@@ -184,6 +184,13 @@ struct proc {
  */
 #define SELECTED_SLOTS 65536
 
+/*
+ * Likewise unjudged[pid % SELECTED_SLOTS]: user space has been told of the process (that it executed
+ * something, or listens) and has not yet decided. Servers fork their workers at just that time, so
+ * the forks of such a process are reported as well. Set by the kernel side; cleared by user space
+ * when it has decided, and at the end of the process.
+ */
+
 /* --- map 'requests': server requests that are open, by connection and exchange */
 
 struct request_key {

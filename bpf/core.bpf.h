@@ -417,6 +417,9 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	if (sk->sk_protocol != IPPROTO_TCP)
 		return;
 	if (new_state == TCP_LISTEN) {
+		__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+		unjudged[pid % SELECTED_SLOTS] = 1;
 		emit_process(PROCESS_LISTEN, bpf_get_current_task_btf(), 0,
 			     sk->__sk_common.skc_num);
 		return;

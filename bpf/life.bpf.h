@@ -25,6 +25,7 @@ int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
 		bpf_map_delete_elem(&units, &key);
 	if (!bpf_map_delete_elem(&procs, &pid))
 		__sync_fetch_and_add(&procs_generation, 1);
+	unjudged[pid % SELECTED_SLOTS] = 1;
 	emit_process(PROCESS_EXEC, task, 0, 0);
 	return 0;
 }
@@ -37,13 +38,18 @@ int BPF_PROG(tp_fork, struct task_struct *parent, struct task_struct *child)
 
 	/*
 	 * Not for threads; and only the children of selected processes matter before they exec or
-	 * listen.
+	 * listen, and of those that may be selected any moment.
 	 */
 	if (child_pid == pid)
 		return 0;
 	proc = bpf_map_lookup_elem(&procs, &pid);
-	if (!proc)
+	if (!proc) {
+		if (unjudged[pid % SELECTED_SLOTS]) {
+			unjudged[child_pid % SELECTED_SLOTS] = 1;
+			emit_process(PROCESS_FORK, child, pid, 0);
+		}
 		return 0;
+	}
 	/*
 	 * The child may have been forked to serve a connection that waits, and it runs before user
 	 * space has heard of it. Who it is says its record, so without one it is not followed.
@@ -73,6 +79,7 @@ int BPF_PROG(tp_exit, struct task_struct *task)
 		return 0;
 	if (!bpf_map_delete_elem(&procs, &pid))
 		__sync_fetch_and_add(&procs_generation, 1);
+	unjudged[pid % SELECTED_SLOTS] = 0;
 	emit_process(PROCESS_EXIT, task, 0, 0);
 	return 0;
 }

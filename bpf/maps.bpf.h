@@ -30,6 +30,13 @@ volatile __u32 reader_sleeps;
 __u8 selected[SELECTED_SLOTS];
 
 /*
+ * Whether user space has yet to decide about a process of this slot (abi.h). Set in life.bpf.h and
+ * on_state(), cleared by probe/ and at an exit; read at forks. A byte too many costs a record for
+ * each fork; one that is cleared early, by a process of the same slot, a worker that is not traced.
+ */
+__u8 unjudged[SELECTED_SLOTS];
+
+/*
  * Changes whenever 'procs' does, so that a connection may remember what it found there. Starts
  * at 1.
  */

@@ -138,6 +138,13 @@ static void handle_unselect(void *userdata, const struct process *p)
 	stitch_process_exit(d->stitch, p->proc_id, d->event_ns);
 }
 
+static void handle_judged(void *userdata, uint32_t pid)
+{
+	struct daemon *d = userdata;
+
+	probe_process_judged(d->probe, pid);
+}
+
 /* Takes what is in the ring. Returns the number of records. */
 static int drain(struct daemon *d)
 {
@@ -392,6 +399,7 @@ static int start_modules(struct daemon *d)
 						    .processes_max = d->config->processes_max,
 						    .select = handle_select,
 						    .unselect = handle_unselect,
+						    .judged = handle_judged,
 						    .userdata = d,
 						    .self_pid = (uint32_t)getpid()},
 			 &d->discover);

@@ -300,6 +300,11 @@ void probe_process_remove(struct probe *p, uint32_t pid)
 		p->tap.selected[slot] = 0;
 }
 
+void probe_process_judged(struct probe *p, uint32_t pid)
+{
+	p->tap.unjudged[pid % SELECTED_SLOTS] = 0;
+}
+
 void probe_process_forget(struct probe *p, uint32_t pid)
 {
 	struct proc there = {.proc_id = 1};

@@ -60,6 +60,9 @@ struct probe_process {
 int probe_process_set(struct probe *p, const struct probe_process *process);
 void probe_process_remove(struct probe *p, uint32_t pid);
 
+/* It was decided whether it is traced: its forks need not be reported for that any more. */
+void probe_process_judged(struct probe *p, uint32_t pid);
+
 /* A forked child that is followed under proc_id 0 and turned out to be nobody's: no more of it. */
 void probe_process_forget(struct probe *p, uint32_t pid);
 

@@ -152,9 +152,9 @@ class Process:
 
 
 class Daemon(Process):
-    """tsunagid. Its standard output must hold spans only (--print=json)."""
+    """tsunagid, behind the command 'before'. Its standard output must hold spans only (--print=json)."""
 
-    def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", **options):
+    def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", before=(), **options):
         self.run = run
         self.runtime = run.directory / "run"
         if config is not None:
@@ -164,7 +164,7 @@ class Daemon(Process):
             config_path.write_text(config)
             arguments = ["--config", config_path, *arguments]
         self.spawned_ns = time.time_ns()
-        super().__init__(run, name, [BIN / "tsunagid", "--runtime-dir", self.runtime, *arguments], **options)
+        super().__init__(run, name, [*before, BIN / "tsunagid", "--runtime-dir", self.runtime, *arguments], **options)
         run.processes.append(self)
 
     def wait_ready(self, seconds=20):

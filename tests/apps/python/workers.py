@@ -3,6 +3,8 @@
 workers.py MODE PORT LOG
     fork       a child for each connection, forked after accept(), which serves it
     pass       one worker that is handed each accepted connection (SCM_RIGHTS)
+    prefork    four workers that accept from one listener
+    daemonize  the same, forked by a child of the process that listens, which ends
     dup        the accepted socket is dup'ed, the first descriptor closed, and a second thread reads by another one
     exec       serves one request, then executes itself as "exec-again": listener and connection are inherited
     unix       serves the Unix socket LOG.socket; PORT is not used
@@ -50,6 +52,20 @@ def pass_on(listener):
         connection.close()
 
 
+def prefork(listener):
+    for _ in range(4):
+        if os.fork() == 0:
+            while True:
+                serve(listener.accept()[0])
+    signal.pause()
+
+
+def daemonize(listener):
+    if os.fork():
+        os._exit(0)
+    prefork(listener)
+
+
 def dup(listener):
     while True:
         connection, _ = listener.accept()
@@ -91,7 +107,7 @@ def main():
     listener = socket.create_server(("127.0.0.1", PORT), backlog=64)
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     print("ready", flush=True)
-    {"fork": fork, "pass": pass_on, "dup": dup, "exec": execute}[MODE](listener)
+    {"fork": fork, "pass": pass_on, "prefork": prefork, "daemonize": daemonize, "dup": dup, "exec": execute}[MODE](listener)
 
 
 main()
