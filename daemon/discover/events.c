@@ -107,7 +107,8 @@ static void inherit(struct discover *d, const struct entry *parent, struct entry
 /*
  * JVMs and Go programs fork only to execute something else, so their children wait like all new
  * processes; and so do the children of processes that are not decided about yet, which may be the
- * workers of a server that is just starting. The child of a process that is left alone matters only
+ * workers of a server that is just starting, or itself on its way into the background: then the
+ * parent may be gone by now. The child of a process that is left alone matters only
  * while a JVM could still come into it.
  */
 static void handle_fork(struct discover *d, const struct event *event)
@@ -120,10 +121,10 @@ static void handle_fork(struct discover *d, const struct event *event)
 		return;
 	if (child)
 		life_end(d, child, event->time_ns);
-	if (!parent || (parent->process.state == PROCESS_LEFT && parent->queue == QUEUE_LEFT))
+	if (parent && parent->process.state == PROCESS_LEFT && parent->queue == QUEUE_LEFT)
 		return;
 
-	inherits = parent->process.state == PROCESS_SELECTED &&
+	inherits = parent && parent->process.state == PROCESS_SELECTED &&
 		   parent->process.language == LANGUAGE_OTHER;
 	/* Room may be made of what is left alone, never of the parent: it is not in that queue. */
 	child = add_entry(d, event);

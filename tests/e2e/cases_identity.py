@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -105,7 +106,11 @@ def case_prefork_names(run):
     """Four workers of one listener, forked before and after the daemon's start: one name, whoever served."""
     before = run.app("before", apps.python("workers.py", "prefork", "{port}", "{log}"), log=False)
     daemon = run.daemon()
+    daemon.popen.send_signal(signal.SIGSTOP)  # so that it is late for certain
     after = run.app("after", apps.python("workers.py", "prefork", "{port}", "{log}"), log=False)
+    time.sleep(0.3)
+    daemon.popen.send_signal(signal.SIGCONT)
+    time.sleep(0.3)
     expected = []
     for master in (before, after):
         for i in range(20):
@@ -124,11 +129,14 @@ def case_daemonized_workers(run):
     expected = []
     for i in range(scaled(5, 2)):
         port = run.port()
+        daemon.popen.send_signal(signal.SIGSTOP if i % 2 else signal.SIGCONT)  # late for certain, and as it comes
         server = run.start(f"daemonize-{i}", apps.python("workers.py", "daemonize", port, run.apps / "daemonize.log"),
                            ready=None)
         server.wait(10)
         expect("ready" in server.stdout, server.stderr)
         time.sleep(0.3)
+        daemon.popen.send_signal(signal.SIGCONT)
+        time.sleep(0.2)
         for j in range(8):
             with Wire(port) as wire:
                 expected.append(ask_pid(wire, f"/daemonize/{i}-{j}"))

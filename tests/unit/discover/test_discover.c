@@ -197,8 +197,6 @@ static void test_fork_of_others_costs_nothing(void **state)
 
 	(void)state;
 	start(&f, nothing, nothing);
-	SEND(&f, FORK, 1 << 30, .process.parent_pid = 1 << 29); /* of nobody we know */
-	assert_null(find(&f, 1 << 30));
 	SEND(&f, EXEC, pid, .time_ns = at);
 	SEND(&f, FORK, 1 << 30, .time_ns = at,
 	     .process.parent_pid = (uint32_t)pid); /* of somebody new */
@@ -231,6 +229,25 @@ static void test_fork_before_the_first_look(void **state)
 	assert_int_equal(f.judged, child);
 	stop(&f);
 	reap(parent);
+	reap(child);
+}
+
+/* A server forks itself into the background, and its first process is gone before anybody looked. */
+static void test_fork_of_somebody_gone(void **state)
+{
+	struct fixture f;
+	uint64_t at = now();
+	pid_t child = spawn_sleep();
+
+	(void)state;
+	start(&f, (struct selector){.exe = "sleep"}, nothing);
+	SEND(&f, EXEC, 1 << 29, .time_ns = at);
+	SEND(&f, LISTEN, 1 << 29, .time_ns = at, .process.port = 8000);
+	assert_null(find(&f, 1 << 29));
+	SEND(&f, FORK, child, .time_ns = at, .process.parent_pid = 1 << 29);
+	turn(&f, at, 31);
+	assert_int_equal(find(&f, child)->state, PROCESS_SELECTED);
+	stop(&f);
 	reap(child);
 }
 
@@ -363,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_fork_of_selected),
 		cmocka_unit_test(test_fork_of_others_costs_nothing),
 		cmocka_unit_test(test_fork_before_the_first_look),
+		cmocka_unit_test(test_fork_of_somebody_gone),
 		cmocka_unit_test(test_decisions_are_told),
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_unknown_process_listens),
