@@ -48,8 +48,9 @@ def case_fork_for_each_connection(run):
 
 
 def case_connections_passed(run):
-    """A worker that is handed accepted connections (SCM_RIGHTS): the spans are the worker's."""
+    """A connection served by one process, then handed to another (SCM_RIGHTS): each span is of who served."""
     spans, expected, _ = workers_case(run, "pass", 10)
+    expect(len({e.pid for e in expected}) == 2, "not two processes")
     return expect_true(spans, expected)
 
 

@@ -2,7 +2,7 @@
 
 workers.py MODE PORT LOG
     fork       a child for each connection, forked after accept(), which serves it
-    pass       one worker that is handed each accepted connection (SCM_RIGHTS)
+    pass       one worker that is handed each connection (SCM_RIGHTS) after the first request on it was served
     prefork    four workers that accept from one listener
     daemonize  the same, forked by a child of the process that listens, which ends
     dup        the accepted socket is dup'ed, the first descriptor closed, and a second thread reads by another one
@@ -48,6 +48,7 @@ def pass_on(listener):
                 serve(connection)
     while True:
         connection, _ = listener.accept()
+        serve(connection, 1)
         socket.send_fds(ours, [b"x"], [connection.fileno()])
         connection.close()
 
