@@ -78,7 +78,7 @@ def case_short_lives(run):
     spans = [span for span in daemon.finish() if span["pid"] == back.pid]
     lines = daemon.stderr.splitlines()
     expect(len(lines) == 2, f"lines: {lines[:5]}")  # Ready, Stopped
-    expect(looked < n / 2, f"looked at {looked} processes")
+    expect(looked < n, f"looked at {looked} processes")  # also those that others start on this machine
     expect(used < 0.002 * n, f"{used:.2f} s of CPU for {n} programs")
     return expect_true(spans, expected) + f"; {used * 1e6 / n:.0f} us for each, {looked} looked at"
 

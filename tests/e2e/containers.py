@@ -127,7 +127,7 @@ class Container:
             return [*self.before, apps.c_program("contain"), "-g", self.cgroup, "-o", self.overlay, "-l", lower, *self.shown(),
                     *self.options, "--"]
         return ["/bin/sh", "-c", f'echo 0 >"{self.cgroup}/cgroup.procs" && exec "$@"', "sh",
-                "nsenter", "-t", self.first.pid, "-a", "--"]
+                "nsenter", "-t", self.first.pid, "-a", "-r", "--"]
 
     def inside_network(self):
         return ["nsenter", f"--net=/proc/{self.first.pid}/ns/net"]
