@@ -45,7 +45,8 @@ struct record_header {
 	__u64 connection; /* socket cookie, 0 for RECORD_PROCESS */
 	__u32 pid;
 	__u32 tid;
-	__u32 proc_id;
+	__u32 proc_id;  /* 0: of a child that was forked just now, and is told by its pid (struct
+			   proc) */
 	__u32 exchange; /* from 1 */
 };
 _Static_assert(sizeof(struct record_header) == 40, "record_header");
@@ -159,6 +160,7 @@ _Static_assert(sizeof(struct record_process) == 72, "record_process");
 enum proc_flags {
 	PROC_THREAD_UNITS =
 		1 << 0, /* its threads are units of work where they receive on blocking sockets */
+	PROC_PASSES_ON = 1 << 1, /* its forked children are followed as it is, at once */
 };
 
 /* What the kernel side saw of a process, for the "why is there no span" report. */
@@ -167,9 +169,15 @@ enum proc_seen {
 	PROC_SEEN_HTTP2 = 1 << 1,
 	PROC_SEEN_TLS = 1 << 2,
 	PROC_SEEN_OTHER = 1 << 3,
+	PROC_SEEN_IO_URING =
+		1 << 4, /* receives that io_uring may have made, and no tap could read */
 };
 
 struct proc {
+	/*
+	 * 0: the kernel side put it here at a fork whose record is in the ring. All that it sends
+	 * comes behind that record, so its pid tells who it is.
+	 */
 	__u32 proc_id;
 	__u32 flags;      /* enum proc_flags, by user space */
 	__u32 seen;       /* enum proc_seen, by the kernel side */
@@ -185,10 +193,17 @@ struct proc {
 
 /*
  * Before 'procs' is looked up, a byte tells whether it is worth it: selected[pid % SELECTED_SLOTS]
- * is non-zero when a selected process falls on it. Written by user space alone; what all other
- * processes of the host pay is this test.
+ * is non-zero when a selected process falls on it. Written by user space, and by the kernel side for
+ * a forked child; what all other processes of the host pay is this test.
  */
 #define SELECTED_SLOTS 65536
+
+/*
+ * Likewise unjudged[pid % SELECTED_SLOTS]: user space has been told of the process (that it executed
+ * something, or listens) and has not yet decided. Servers fork their workers at just that time, so
+ * the forks of such a process are reported as well. Set by the kernel side; cleared by user space
+ * when it has decided, and at the end of the process.
+ */
 
 /* --- map 'requests': server requests that are open, by connection and exchange */
 
@@ -281,7 +296,9 @@ struct join {
 	  "received the request")                                                               \
 	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")              \
 	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                \
-	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen")
+	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen") \
+	X(COUNT_IO_URING, "io_uring",                                                           \
+	  "receives of threads that use io_uring, whose bytes this tap cannot see")
 
 #define KERNEL_COUNTER_ENUM(id, name, help) id,
 enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) _KERNEL_COUNTER_MAX };

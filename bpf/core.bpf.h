@@ -316,6 +316,20 @@ static __always_inline bool is_asynchronous(void)
 	return (bpf_get_current_task_btf()->flags & PF_IO_WORKER) || uses_io_uring();
 }
 
+/* Whose bytes nobody told where they are: counted, and the process is named to who asks. */
+static __always_inline void note_io_uring(struct work *w, struct conn *c)
+{
+	struct proc *proc;
+
+	count(COUNT_IO_URING);
+	if (c->known.seen & PROC_SEEN_IO_URING)
+		return;
+	proc = proc_of(w);
+	if (proc)
+		proc->seen |= PROC_SEEN_IO_URING;
+	c->known.seen |= PROC_SEEN_IO_URING;
+}
+
 struct receive {
 	const struct msghdr
 		*msg; /* has passed the bytes; NULL: the user's registers say where they are */
@@ -367,6 +381,8 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		source_of_iter(&w->source, r.msg);
 		source_rewind(w);
 	} else {
+		if (uses_io_uring())
+			note_io_uring(w, c);
 		source_of_registers(&w->source, c);
 	}
 	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
@@ -402,6 +418,9 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	if (sk->sk_protocol != IPPROTO_TCP)
 		return;
 	if (new_state == TCP_LISTEN) {
+		__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+		unjudged[pid % SELECTED_SLOTS] = 1;
 		emit_process(PROCESS_LISTEN, bpf_get_current_task_btf(), 0,
 			     sk->__sk_common.skc_num);
 		return;

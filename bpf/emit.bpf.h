@@ -72,7 +72,7 @@ SUBPROGRAM int emit_close(struct conn *c, __u32 what, __u32 error, bool has_unse
 	return 0;
 }
 
-static __always_inline void emit_process(__u32 what, struct task_struct *task, __u32 parent_pid,
+static __always_inline bool emit_process(__u32 what, struct task_struct *task, __u32 parent_pid,
 					 __u32 port)
 {
 	struct record_process r = {};
@@ -87,5 +87,5 @@ static __always_inline void emit_process(__u32 what, struct task_struct *task, _
 	r.start_ns = task->group_leader->start_boottime;
 	r.exec_id = task->self_exec_id;
 	r.port = port;
-	emit(&r, sizeof(r), COUNT_LOST_PROCESS);
+	return emit(&r, sizeof(r), COUNT_LOST_PROCESS);
 }

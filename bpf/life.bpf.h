@@ -25,6 +25,7 @@ int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
 		bpf_map_delete_elem(&units, &key);
 	if (!bpf_map_delete_elem(&procs, &pid))
 		__sync_fetch_and_add(&procs_generation, 1);
+	unjudged[pid % SELECTED_SLOTS] = 1;
 	emit_process(PROCESS_EXEC, task, 0, 0);
 	return 0;
 }
@@ -32,15 +33,34 @@ int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(tp_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 pid = parent->tgid;
+	__u32 pid = parent->tgid, child_pid = child->tgid;
+	struct proc *proc, own = {};
 
 	/*
 	 * Not for threads; and only the children of selected processes matter before they exec or
-	 * listen.
+	 * listen, and of those that may be selected any moment.
 	 */
-	if (child->tgid == parent->tgid || !bpf_map_lookup_elem(&procs, &pid))
+	if (child_pid == pid)
 		return 0;
-	emit_process(PROCESS_FORK, child, pid, 0);
+	proc = bpf_map_lookup_elem(&procs, &pid);
+	if (!proc) {
+		if (unjudged[pid % SELECTED_SLOTS]) {
+			unjudged[child_pid % SELECTED_SLOTS] = 1;
+			emit_process(PROCESS_FORK, child, pid, 0);
+		}
+		return 0;
+	}
+	/*
+	 * The child may have been forked to serve a connection that waits, and it runs before user
+	 * space has heard of it. Who it is says its record, so without one it is not followed.
+	 */
+	own.flags = proc->flags;
+	if (own.flags & PROC_PASSES_ON) {
+		selected[child_pid % SELECTED_SLOTS] = 1;
+		bpf_map_update_elem(&procs, &child_pid, &own, BPF_NOEXIST);
+	}
+	if (!emit_process(PROCESS_FORK, child, pid, 0) && (own.flags & PROC_PASSES_ON))
+		bpf_map_delete_elem(&procs, &child_pid);
 	return 0;
 }
 
@@ -59,6 +79,7 @@ int BPF_PROG(tp_exit, struct task_struct *task)
 		return 0;
 	if (!bpf_map_delete_elem(&procs, &pid))
 		__sync_fetch_and_add(&procs_generation, 1);
+	unjudged[pid % SELECTED_SLOTS] = 0;
 	emit_process(PROCESS_EXIT, task, 0, 0);
 	return 0;
 }

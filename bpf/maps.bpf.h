@@ -23,11 +23,18 @@ volatile __u32 reader_sleeps;
 
 /*
  * Whether a selected process has a pid of this slot (abi.h): tested before 'procs' is looked up,
- * and the end of the matter for nearly all other processes. Written by probe/ alone, behind the
- * entry in 'procs'; read by every program that is told of bytes. A byte too many costs a look-up,
- * no more.
+ * and the end of the matter for nearly all other processes. Written by probe/, behind the entry in
+ * 'procs', and set at a fork (life.bpf.h); read by every program that is told of bytes. A byte too
+ * many costs a look-up, no more.
  */
 __u8 selected[SELECTED_SLOTS];
+
+/*
+ * Whether user space has yet to decide about a process of this slot (abi.h). Set in life.bpf.h and
+ * on_state(), cleared by probe/ and at an exit; read at forks. A byte too many costs a record for
+ * each fork; one that is cleared early, by a process of the same slot, a worker that is not traced.
+ */
+__u8 unjudged[SELECTED_SLOTS];
 
 /*
  * Changes whenever 'procs' does, so that a connection may remember what it found there. Starts
@@ -46,9 +53,9 @@ struct {
 
 /*
  * procs: the selected processes, thread group id → struct proc. Written by user space, but for
- * 'seen', 'hands_over' and 'answered', which the kernel side finds out. Read by the taps, and by
- * user space for what was seen. Freed by user space, and by the exit and exec of the process. Full:
- * the process is not traced, and says so.
+ * children that are forked (life.bpf.h), and 'seen', 'hands_over' and 'answered', which the kernel
+ * side finds out. Read by the taps, and by user space for what was seen. Freed by user space, and by
+ * the exit and exec of the process. Full: the process is not traced, and says so.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

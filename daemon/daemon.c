@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
@@ -46,6 +47,22 @@ static int timer_in(sd_event_source *source, uint64_t delay_ns)
 
 /* --- events in, spans out */
 
+/*
+ * A child that was forked just now: the ring told of its fork before, and of its end it will later,
+ * so who has the pid at this event is who it was.
+ */
+static void handle_event_of_child(struct daemon *d, const struct event *event)
+{
+	const struct process *p = discover_find(d->discover, event->pid);
+	struct event own = *event;
+
+	if (p && p->state == PROCESS_SELECTED)
+		own.proc_id = p->proc_id;
+	else
+		probe_process_forget(d->probe, event->pid);
+	stitch_event(d->stitch, &own);
+}
+
 static void handle_event(void *userdata, const struct event *event)
 {
 	struct daemon *d = userdata;
@@ -53,6 +70,8 @@ static void handle_event(void *userdata, const struct event *event)
 	d->event_ns = event->time_ns;
 	if (event->type == EVENT_PROCESS)
 		discover_event(d->discover, event);
+	else if (event->type == EVENT_HEAD && !event->proc_id)
+		handle_event_of_child(d, event);
 	else
 		stitch_event(d->stitch, event);
 }
@@ -99,8 +118,16 @@ static int handle_select(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
 
-	/* The threads of a Go process run many goroutines each: they are no units of work. */
-	return probe_process_set(d->probe, p->pid, p->proc_id, p->language != LANGUAGE_GO);
+	/*
+	 * The threads of a Go process run many goroutines each: they are no units of work. JVMs and
+	 * Go programs fork only to execute something else.
+	 */
+	return probe_process_set(d->probe, &(struct probe_process){
+						   .pid = p->pid,
+						   .proc_id = p->proc_id,
+						   .has_thread_units = p->language != LANGUAGE_GO,
+						   .passes_on = p->language == LANGUAGE_OTHER,
+					   });
 }
 
 static void handle_unselect(void *userdata, const struct process *p)
@@ -109,6 +136,13 @@ static void handle_unselect(void *userdata, const struct process *p)
 
 	probe_process_remove(d->probe, p->pid);
 	stitch_process_exit(d->stitch, p->proc_id, d->event_ns);
+}
+
+static void handle_judged(void *userdata, uint32_t pid)
+{
+	struct daemon *d = userdata;
+
+	probe_process_judged(d->probe, pid);
 }
 
 /* Takes what is in the ring. Returns the number of records. */
@@ -366,6 +400,7 @@ static int start_modules(struct daemon *d)
 						    .processes_max = d->config->processes_max,
 						    .select = handle_select,
 						    .unselect = handle_unselect,
+						    .judged = handle_judged,
 						    .userdata = d,
 						    .self_pid = (uint32_t)getpid()},
 			 &d->discover);
@@ -516,6 +551,18 @@ static void warn_capabilities(void)
 		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
 }
 
+/*
+ * The kernel side speaks of processes by the host's numbers, which in a namespace of processes
+ * belong to others. The inode is that of the first such namespace since Linux 3.8
+ * (include/linux/proc_ns.h, PROC_PID_INIT_INO); a kernel built without has no such file.
+ */
+static bool sees_host_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == 0xeffffffcU;
+}
+
 int daemon_run(const struct daemon_options *options)
 {
 	struct daemon d = {
@@ -527,6 +574,11 @@ int daemon_run(const struct daemon_options *options)
 
 	if (geteuid() != 0) {
 		log_error("Must run as root: BPF programs and other users' /proc entries need it");
+		return EXIT_FAILURE;
+	}
+	if (!sees_host_pids()) {
+		log_error("Must run in the host's pid namespace: in this one (a container's?) "
+			  "processes have other numbers (docker: --pid=host, Kubernetes: hostPID)");
 		return EXIT_FAILURE;
 	}
 	warn_capabilities();

@@ -13,6 +13,9 @@ const char *hints_seen(struct daemon *d, const struct process *p)
 	struct probe_seen seen;
 
 	probe_process_seen(d->probe, p->pid, &seen);
+	if (seen.io_uring)
+		return seen.http1 ? "HTTP/1; its io_uring receives cannot be read by this tap"
+				  : "io_uring: its receives cannot be read by this tap";
 	if (seen.http1)
 		return "HTTP/1";
 	if (seen.tls)

@@ -77,7 +77,9 @@ static void copy(struct str s, char *to, size_t size)
 	to[n] = '\0';
 }
 
-static void parse_path(struct str path, bool has_units, struct cgroup_facts *facts)
+/* 'is_contained': the unit is inside a container. */
+static void parse_path(struct str path, bool has_units, struct cgroup_facts *facts,
+		       bool *is_contained)
 {
 	struct str element, container = STR_NONE, unit = STR_NONE;
 
@@ -102,13 +104,16 @@ static void parse_path(struct str path, bool has_units, struct cgroup_facts *fac
 
 	if (container.n > 0 && !facts->container_id[0])
 		copy(container, facts->container_id, sizeof(facts->container_id));
-	if (has_units && unit.n > 0 && unit.n < sizeof(facts->unit) && !facts->unit[0])
+	if (has_units && unit.n > 0 && unit.n < sizeof(facts->unit) && !facts->unit[0]) {
 		copy(unit, facts->unit, sizeof(facts->unit));
+		*is_contained = container.n > 0;
+	}
 }
 
 void cgroup_parse(struct str text, struct cgroup_facts *ret)
 {
 	struct cgroup_facts facts = {0};
+	bool is_contained = false;
 
 	while (text.n > 0) {
 		ptrdiff_t end = str_find(text, '\n');
@@ -128,7 +133,13 @@ void cgroup_parse(struct str text, struct cgroup_facts *ret)
 		parse_path(str_skip(line, (size_t)second + 1),
 			   second == 0 || str_equal((struct str){.p = line.p, .n = (size_t)second},
 						    STR("name=systemd")),
-			   &facts);
+			   &facts, &is_contained);
 	}
+	/*
+	 * Engines that make cgroups of their own leave the container in their unit's (containerd.service)
+	 * in the hierarchies that they do not use.
+	 */
+	if (facts.container_id[0] && !is_contained)
+		facts.unit[0] = '\0';
 	*ret = facts;
 }

@@ -37,6 +37,11 @@ struct discover_options {
 	int (*select)(void *userdata, const struct process *p);
 	/* It ended, executed another program, or was given up. It can still be found for 30 s. */
 	void (*unselect)(void *userdata, const struct process *p);
+	/*
+	 * It was decided about a process, behind the call of select if it is to be traced. Until
+	 * then its forks are to be reported, since they may be workers of a server.
+	 */
+	void (*judged)(void *userdata, uint32_t pid);
 	void *userdata;
 };
 

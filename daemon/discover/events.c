@@ -97,6 +97,7 @@ static void inherit(struct discover *d, const struct entry *parent, struct entry
 	}
 	p->state = PROCESS_SELECTED;
 	life_begin(d, child);
+	d->options.judged(d->options.userdata, p->pid);
 
 	/* A launcher may load the JVM in its child (jsvc). */
 	child->may_become_jvm = parent->may_become_jvm && parent->queue <= QUEUE_LOOK_5;
@@ -105,8 +106,10 @@ static void inherit(struct discover *d, const struct entry *parent, struct entry
 
 /*
  * JVMs and Go programs fork only to execute something else, so their children wait like all new
- * processes. The child of a process that is left alone matters only while a JVM could still come
- * into it.
+ * processes; and so do the children of processes that are not decided about yet, which may be the
+ * workers of a server that is just starting, or itself on its way into the background: then the
+ * parent may be gone by now. The child of a process that is left alone matters only
+ * while a JVM could still come into it.
  */
 static void handle_fork(struct discover *d, const struct event *event)
 {
@@ -118,10 +121,10 @@ static void handle_fork(struct discover *d, const struct event *event)
 		return;
 	if (child)
 		life_end(d, child, event->time_ns);
-	if (!parent || (parent->process.state == PROCESS_LEFT && parent->queue == QUEUE_LEFT))
+	if (parent && parent->process.state == PROCESS_LEFT && parent->queue == QUEUE_LEFT)
 		return;
 
-	inherits = parent->process.state == PROCESS_SELECTED &&
+	inherits = parent && parent->process.state == PROCESS_SELECTED &&
 		   parent->process.language == LANGUAGE_OTHER;
 	/* Room may be made of what is left alone, never of the parent: it is not in that queue. */
 	child = add_entry(d, event);
@@ -184,8 +187,10 @@ static void handle_listen(struct discover *d, const struct event *event)
 
 	is_new_port = add_port(e, event->process.port);
 	is_first = !e->looked_ns && e->process.state != PROCESS_SELECTED;
-	if (!is_first && !(is_new_port && needs_look(d, e)))
+	if (!is_first && !(is_new_port && needs_look(d, e))) {
+		d->options.judged(d->options.userdata, event->pid);
 		return;
+	}
 	/* The looks that were due stay due, but for the first. */
 	done = is_first || e->queue > QUEUE_LOOK_5 ? QUEUE_LOOK_1 : e->queue - 1;
 	e = life_look(d, e);

@@ -131,7 +131,7 @@ static int take_look(struct discover *d, struct entry *e, struct process *ret_fo
 	return 0;
 }
 
-struct entry *life_look(struct discover *d, struct entry *e)
+static struct entry *look_and_apply(struct discover *d, struct entry *e)
 {
 	_cleanup_(look_process_done) struct process found = {0};
 	bool was_selected = e->process.state == PROCESS_SELECTED;
@@ -164,5 +164,14 @@ struct entry *life_look(struct discover *d, struct entry *e)
 	}
 	if (e)
 		apply(d, e, &found);
+	return e;
+}
+
+struct entry *life_look(struct discover *d, struct entry *e)
+{
+	uint32_t pid = e->process.pid;
+
+	e = look_and_apply(d, e);
+	d->options.judged(d->options.userdata, pid);
 	return e;
 }

@@ -45,6 +45,30 @@ static struct str without_extension(struct str name)
 /* --- systemd units */
 
 /*
+ * Units of what runs containers and machines. A program that is met in one of them is named by
+ * itself.
+ */
+static bool is_engine(struct str unit)
+{
+	static const struct str engines[] = {
+		STR("docker"),
+		STR("containerd"),
+		STR("crio"),
+		STR("podman"),
+		STR("k3s"),
+		STR("k3s-agent"),
+		STR("rke2-agent"),
+		STR("rke2-server"),
+		STR("kubelet"),
+		STR("buildkit"),
+		STR("snap.docker.dockerd"),
+	};
+
+	return is_in(unit, engines, ARRAY_SIZE(engines)) ||
+	       str_starts_with(unit, STR("systemd-nspawn@"));
+}
+
+/*
  * "shop.service" is "shop", "shop@eu.service" is "shop@eu"; sessions and other scopes name nothing.
  */
 static struct str name_from_unit(struct str unit)
@@ -52,7 +76,7 @@ static struct str name_from_unit(struct str unit)
 	if (!ends_with(unit, STR(".service")))
 		return STR_NONE;
 	unit.n -= strlen(".service");
-	return unit;
+	return is_engine(unit) ? STR_NONE : unit;
 }
 
 /* --- Java */

@@ -56,6 +56,7 @@ static void scan_process(struct discover *d, uint32_t pid)
 		return;
 	if (e && is_current(e, dir, &stat)) {
 		e->scan = d->scan;
+		d->options.judged(d->options.userdata, pid);
 		return;
 	}
 	if (e)

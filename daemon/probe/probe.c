@@ -241,36 +241,51 @@ static void processes_changed(struct probe *p)
 	__atomic_add_fetch(p->tap.procs_generation, 1, __ATOMIC_SEQ_CST);
 }
 
-int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_thread_units)
+static void slot_take(struct probe *p, uint32_t pid)
 {
-	struct proc proc = {.proc_id = proc_id, .flags = has_thread_units ? PROC_THREAD_UNITS : 0};
-	struct bpf_map *procs = p->tap.procs;
 	uint32_t slot = pid % SELECTED_SLOTS;
-	int r;
 
-	r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_NOEXIST);
-	if (r == -EEXIST) {
-		/* What the kernel side found out stays. */
-		struct proc there = {0};
-
-		if (bpf_map__lookup_elem(procs, &pid, sizeof(pid), &there, sizeof(there), 0) == 0 &&
-		    there.proc_id == proc_id) {
-			proc.seen = there.seen;
-			proc.hands_over = there.hands_over;
-			proc.answered = there.answered;
-		}
-		r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
-		processes_changed(p);
-		return r;
-	}
-	if (r < 0)
-		return r;
-	processes_changed(p);
 	/* A slot that is full stays set for good: that costs its processes a look-up, no more. */
 	if (p->selected[slot] < UINT16_MAX)
 		p->selected[slot]++;
 	p->tap.selected[slot] = 1;
-	return 0;
+}
+
+int probe_process_set(struct probe *p, const struct probe_process *process)
+{
+	struct proc proc = {
+		.proc_id = process->proc_id,
+		.flags = (process->has_thread_units ? PROC_THREAD_UNITS : 0) |
+			 (process->passes_on ? PROC_PASSES_ON : 0),
+	};
+	struct bpf_map *procs = p->tap.procs;
+	uint32_t pid = process->pid;
+	struct proc there = {0};
+	bool is_ours;
+	int r;
+
+	r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_NOEXIST);
+	if (r != -EEXIST) {
+		if (r < 0)
+			return r;
+		processes_changed(p);
+		slot_take(p, pid);
+		return 0;
+	}
+
+	/* What the kernel side found out stays, as does a child that it put there itself. */
+	bpf_map__lookup_elem(procs, &pid, sizeof(pid), &there, sizeof(there), 0);
+	is_ours = there.proc_id != 0;
+	if (!is_ours || there.proc_id == proc.proc_id) {
+		proc.seen = there.seen;
+		proc.hands_over = there.hands_over;
+		proc.answered = there.answered;
+	}
+	r = bpf_map__update_elem(procs, &pid, sizeof(pid), &proc, sizeof(proc), BPF_ANY);
+	processes_changed(p);
+	if (r == 0 && !is_ours)
+		slot_take(p, pid);
+	return r;
 }
 
 void probe_process_remove(struct probe *p, uint32_t pid)
@@ -286,6 +301,22 @@ void probe_process_remove(struct probe *p, uint32_t pid)
 		p->tap.selected[slot] = 0;
 }
 
+void probe_process_judged(struct probe *p, uint32_t pid)
+{
+	p->tap.unjudged[pid % SELECTED_SLOTS] = 0;
+}
+
+void probe_process_forget(struct probe *p, uint32_t pid)
+{
+	struct proc there = {.proc_id = 1};
+
+	bpf_map__lookup_elem(p->tap.procs, &pid, sizeof(pid), &there, sizeof(there), 0);
+	if (there.proc_id)
+		return;
+	bpf_map__delete_elem(p->tap.procs, &pid, sizeof(pid), 0);
+	processes_changed(p);
+}
+
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret)
 {
 	struct proc proc = {0};
@@ -296,6 +327,7 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 		.http2 = proc.seen & PROC_SEEN_HTTP2,
 		.tls = proc.seen & PROC_SEEN_TLS,
 		.other = proc.seen & PROC_SEEN_OTHER,
+		.io_uring = proc.seen & PROC_SEEN_IO_URING,
 	};
 }
 

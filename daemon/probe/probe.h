@@ -52,12 +52,24 @@ void probe_reader_sleeps(struct probe *p);
  * The process is traced from now on. 'has_thread_units': its threads are units of work (not so for
  * Go).
  */
-int probe_process_set(struct probe *p, uint32_t pid, uint32_t proc_id, bool has_thread_units);
+struct probe_process {
+	uint32_t pid, proc_id;
+	bool has_thread_units; /* its threads are units of work */
+	bool passes_on;        /* what it forks is followed at once, first under proc_id 0 */
+};
+int probe_process_set(struct probe *p, const struct probe_process *process);
 void probe_process_remove(struct probe *p, uint32_t pid);
+
+/* It was decided whether it is traced: its forks need not be reported for that any more. */
+void probe_process_judged(struct probe *p, uint32_t pid);
+
+/* A forked child that is followed under proc_id 0 and turned out to be nobody's: no more of it. */
+void probe_process_forget(struct probe *p, uint32_t pid);
 
 /* What the kernel side saw of a process. */
 struct probe_seen {
 	bool http1, http2, tls, other;
+	bool io_uring; /* receives whose bytes the tap in use cannot see */
 };
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret);
 

@@ -22,7 +22,7 @@ struct tap {
 	 * tap_*_share().
 	 */
 	uint32_t *reader_sleeps, *procs_generation;
-	uint8_t *selected;
+	uint8_t *selected, *unjudged;
 	uint32_t *head_bytes_max; /* to be set before loading */
 };
 
@@ -43,6 +43,7 @@ struct tap {
 		(tap)->reader_sleeps = (uint32_t *)&(s)->bss->reader_sleeps;        \
 		(tap)->procs_generation = (uint32_t *)&(s)->data->procs_generation; \
 		(tap)->selected = (s)->bss->selected;                               \
+		(tap)->unjudged = (s)->bss->unjudged;                               \
 	} while (0)
 
 /*

@@ -129,6 +129,14 @@ static void move(int from, int to, const char *text)
 	}
 }
 
+static void select_this_process(void)
+{
+	const struct probe_process this = {
+		.pid = (uint32_t)getpid(), .proc_id = 5, .has_thread_units = true};
+
+	assert_int_equal(probe_process_set(probe, &this), 0);
+}
+
 #define REQUEST  "GET /tap HTTP/1.1\r\nHost: here\r\n\r\n"
 #define RESPONSE "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -140,7 +148,7 @@ static void test_one_exchange(void **state)
 
 	(void)state;
 	n_events = 0;
-	assert_int_equal(probe_process_set(probe, (uint32_t)getpid(), 5, true), 0);
+	select_this_process();
 	connect_pair(fds);
 	move(fds[0], fds[1], REQUEST);
 	move(fds[1], fds[0], RESPONSE);
@@ -308,7 +316,7 @@ static void test_no_room(void **state)
 		}
 		usleep(100000);
 	}
-	assert_int_equal(probe_process_set(probe, (uint32_t)getpid(), 5, true), 0);
+	select_this_process();
 	assert_int_equal(send(fds[1], RESPONSE, strlen(RESPONSE), MSG_DONTWAIT), -1);
 	assert_int_equal(responses_of_server(), 0);
 	while (filled) {

@@ -44,8 +44,8 @@ def c_program(name):
     folder = HERE if name == "load" else SOURCES / "c"
     sources = [folder / f"{name}.c", *sorted(folder.glob(f"{name}_*.c"))]
     return build(CACHE / name, [*sources, *folder.glob("*.h")],
-                 ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", *sources, "-o",
-                  CACHE / name])
+                 ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *sources,
+                  "-o", CACHE / name])
 
 
 def java_classes():

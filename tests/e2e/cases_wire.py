@@ -33,6 +33,10 @@ def odd_expected(run, log, client_pid, server_pid):
                          error_types=("connection_reset", "not_observed"), parent=call,
                          may_lack_parent=group == "pipelined",
                          attributes={"url.query": "q=1", "user_agent.original": "odd/1"}, **facts)
+        if called["id"] == "unseen-request-request-in-file-0":  # a head in pages: nobody may claim to have seen it sent
+            serve.parent = None
+            expected.append(serve)
+            continue
         expected += [call, serve]
     return expected
 
@@ -65,7 +69,7 @@ def odd_groups(run):
 
 
 def case_odd(run):
-    """Each of the 12 calls, heads cut at every byte, 1,024 vectors, sendfile, splice, pipelining, resets."""
+    """Each of the 12 calls, heads cut at every byte, 1,024 vectors, sendfile, splice, zerocopy, MSG_MORE, pipelining, resets."""
     return odd_groups(run)
 
 

@@ -132,7 +132,7 @@ class Process:
     def stop(self, seconds=10, signal_number=signal.SIGTERM):
         """Ends it; returns the exit status."""
         if self.running():
-            self.popen.send_signal(signal_number)
+            os.kill(self.pid, signal_number)  # the service itself, which a wrapper may stand before
         try:
             return self.popen.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:
@@ -155,9 +155,9 @@ class Process:
 
 
 class Daemon(Process):
-    """tsunagid. Its standard output must hold spans only (--print=json)."""
+    """tsunagid, behind the command 'before'. Its standard output must hold spans only (--print=json)."""
 
-    def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", **options):
+    def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", before=(), **options):
         self.run = run
         self.runtime = run.directory / "run"
         if config is not None:
@@ -168,7 +168,7 @@ class Daemon(Process):
             arguments = ["--config", config_path, *arguments]
         self.noted = {}
         self.spawned_ns = time.time_ns()
-        super().__init__(run, name, [BIN / "tsunagid", "--runtime-dir", self.runtime, *arguments], **options)
+        super().__init__(run, name, [*before, BIN / "tsunagid", "--runtime-dir", self.runtime, *arguments], **options)
         run.processes.append(self)
 
     def wait_ready(self, seconds=20):
@@ -269,7 +269,7 @@ class Run:
             process.end_quickly()
         for process in self.processes:
             with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.popen.pid, signal.SIGKILL)
 
     def note_counters(self):
         """Of daemons that still run; the others have noted theirs at their end."""
@@ -329,10 +329,10 @@ class Run:
     def daemon(self, config=None, **options):
         return Daemon(self, self.config() if config is None else config, **options).wait_ready()
 
-    def load_start(self, port, requests, connections, name="load", **options):
-        """Starts the load generator; options are its long options."""
+    def load_start(self, port, requests, connections, name="load", inside=(), **options):
+        """Starts the load generator, behind the command 'inside'; options are its long options."""
         log = self.directory / f"{name}.log"
-        argv = [apps.c_program("load"), "--port", port, "--requests", requests, "--connections", connections,
+        argv = [*inside, apps.c_program("load"), "--port", port, "--requests", requests, "--connections", connections,
                 "--log", log]
         for option, value in options.items():
             argv += [f"--{option.replace('_', '-')}"] + ([] if value is True else [value])

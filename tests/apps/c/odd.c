@@ -164,11 +164,27 @@ static void plan_ways(void)
 			step->response_body = 1 << 20;
 		}
 	}
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		step = step_add("file", "request-body", (int)ways[i]);
+		step->method = "POST";
+		step->request.way = ways[i];
+		step->request.call = CALL_SEND;
+		step->request_body = 1 << 20;
+	}
+	for (int i = 0; i < 4; i++) {
+		step = step_add("more", "pieces", i);
+		step->method = "POST";
+		step->request.way = step->response.way = BODY_MORE;
+		step->request_body = step->response_body = i < 2 ? 5 : 100000;
+	}
 	step = step_add("unseen-server", "head-in-file", 0);
 	step->response.way = BODY_HEAD_IN_FILE;
 	step->response_body = 1 << 20;
 	step = step_add("unseen-client", "splice-receive", 0);
 	step->at_client.splice = true;
+	step = step_add("unseen-request", "request-in-file", 0);
+	step->request.way = BODY_HEAD_IN_FILE;
+	step_add("unseen-request", "after", 0);
 }
 
 static void plan_sizes(void)
@@ -396,6 +412,7 @@ static int connect_to(const struct sockaddr_in *address)
 	if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		die("connect");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &(int){1}, sizeof(int));
 	return fd;
 }
 

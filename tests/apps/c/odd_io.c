@@ -123,6 +123,25 @@ static void sendfile_all(int fd, const char *bytes, size_t length)
 	close(file);
 }
 
+/* One message in five sends, of which all but the last announce more. */
+static void send_with_more(int fd, const char *bytes, size_t head, size_t length)
+{
+	const size_t edges[] = {0, 10, head - 3, head, head + (length - head) / 2, length};
+
+	for (size_t i = 1; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		size_t at = edges[i - 1];
+
+		while (at < edges[i]) {
+			ssize_t n = send(fd, bytes + at, edges[i] - at,
+					 edges[i] == length ? 0 : MSG_MORE);
+
+			if (n <= 0)
+				die("send with MSG_MORE");
+			at += (size_t)n;
+		}
+	}
+}
+
 static void splice_all(int fd, const char *bytes, size_t length)
 {
 	int ends[2];
@@ -178,6 +197,9 @@ void connection_send(struct connection *connection, const struct sending *how, c
 		if (send(fd, bytes, head, MSG_MORE) != (ssize_t)head)
 			die("send");
 		sendfile_all(fd, bytes + head, length - head);
+		break;
+	case BODY_MORE:
+		send_with_more(fd, bytes, head, length);
 		break;
 	case BODY_HEAD_IN_FILE:
 		sendfile_all(fd, bytes, length);

@@ -19,7 +19,14 @@ enum call {
 	_CALL_MAX
 };
 
-enum body_way { BODY_PLAIN, BODY_SENDFILE, BODY_HEAD_IN_FILE, BODY_SPLICE, BODY_ZEROCOPY };
+enum body_way {
+	BODY_PLAIN,
+	BODY_SENDFILE,
+	BODY_HEAD_IN_FILE,
+	BODY_SPLICE,
+	BODY_ZEROCOPY,
+	BODY_MORE, /* the head in three sends and the body in two, all but the last with MSG_MORE */
+};
 
 struct sending {
 	enum call call;

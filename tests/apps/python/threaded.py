@@ -1,19 +1,27 @@
 """A threaded HTTP server of the standard library: a thread for each connection, kept alive.
 
-threaded.py PORT LOG [BACK_PORT [PAUSE_MS]]: with BACK_PORT (not 0) each request makes one call there on its own
-thread. With PAUSE_MS a response takes so long to begin, and as long again between the halves of its body.
+threaded.py [ADDRESS:]PORT LOG [[ADDRESS:]BACK_PORT [PAUSE_MS]]: with BACK_PORT (not 0) each request makes one call
+there on its own thread. Addresses are 127.0.0.1 unless given; IPv6 ones, without brackets, and "::" also takes IPv4.
+With PAUSE_MS a response takes so long to begin, and as long again between the halves of its body.
 """
 
 import http.client
 import http.server
+import socket
 import sys
 import threading
 import time
 
 from requestlog import RequestLog, request_id, status_of
 
+
+def place(text):
+    address, _, port = text.rpartition(":")
+    return address or "127.0.0.1", int(port)
+
+
 LOG = RequestLog(sys.argv[2])
-BACK = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+BACK = place(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] != "0" else None
 PAUSE = int(sys.argv[4]) / 1000 if len(sys.argv) > 4 else 0
 LOCAL = threading.local()
 
@@ -21,7 +29,7 @@ LOCAL = threading.local()
 def call(path):
     start = time.time_ns()
     if not hasattr(LOCAL, "connection"):
-        LOCAL.connection = http.client.HTTPConnection("127.0.0.1", BACK)
+        LOCAL.connection = http.client.HTTPConnection(*BACK)
     LOCAL.connection.request("GET", path)
     response = LOCAL.connection.getresponse()
     response.read()
@@ -61,6 +69,8 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
 
-server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
+ADDRESS = place(sys.argv[1])
+Server.address_family = socket.AF_INET6 if ":" in ADDRESS[0] else socket.AF_INET
+server = Server(ADDRESS, Handler)
 print("ready", flush=True)
 server.serve_forever()

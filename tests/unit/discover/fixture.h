@@ -37,7 +37,8 @@ struct fixture {
 	struct discover *d;
 	uint32_t selected[CALLS_MAX], unselected[CALLS_MAX]; /* proc_ids */
 	size_t n_selected, n_unselected;
-	int refusal; /* what select answers */
+	uint32_t judged; /* the last pid */
+	int refusal;     /* what select answers */
 };
 
 static inline int on_select(void *userdata, const struct process *p)
@@ -61,6 +62,13 @@ static inline void on_unselect(void *userdata, const struct process *p)
 		f->unselected[f->n_unselected++] = p->proc_id;
 }
 
+static inline void on_judged(void *userdata, uint32_t pid)
+{
+	struct fixture *f = userdata;
+
+	f->judged = pid;
+}
+
 /* JVM and Go by default, and one more rule; an exclude rule with no pattern would match all. */
 static inline void start(struct fixture *f, struct selector include, struct selector exclude)
 {
@@ -81,6 +89,7 @@ static inline void start(struct fixture *f, struct selector include, struct sele
 					 .self_pid = (uint32_t)getpid(),
 					 .select = on_select,
 					 .unselect = on_unselect,
+					 .judged = on_judged,
 					 .userdata = f,
 				 },
 				 &f->d),

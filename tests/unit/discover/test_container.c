@@ -35,9 +35,28 @@ static const struct row {
 	/* docker */
 	{"0::/docker/" ID "\n", ID, ""},
 	{"0::/system.slice/docker-" ID ".scope\n", ID, ""},
+	/* hybrid hierarchies: the engine uses v1, and v2 shows where it was started from */
 	{"12:cpu,cpuacct:/docker/" ID "\n1:name=systemd:/docker/" ID
 	 "\n0::/system.slice/containerd.service\n",
-	 ID, "containerd.service"},
+	 ID, ""},
+	{"12:cpu,cpuacct:/docker/" ID "\n1:name=systemd:/system.slice/docker.service\n0::/\n", ID,
+	 ""},
+	{"0::/system.slice/docker.service\n4:memory:/docker/" ID "\n", ID, ""},
+	{"4:memory:/docker/" ID "\n1:name=systemd:/docker/" ID "/system.slice/shop.service\n0::/\n",
+	 ID, "shop.service"},
+	{"9:name=systemd:/system.slice/docker-" ID ".scope\n4:memory:/system.slice/docker-" ID
+	 ".scope\n0::/system.slice/docker-" ID ".scope\n",
+	 ID, ""},
+	/* as a daemon in a cgroup namespace of its own sees others: relative to its own cgroup */
+	{"0::/../docker-" ID ".scope\n", ID, ""},
+	{"0::/../../kubepods-burstable-pod12.slice/cri-containerd-" ID ".scope\n", ID, ""},
+	{"0::/../../../system.slice/shop.service\n", "", "shop.service"},
+	/* rootless */
+	{"0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker.service/docker-" ID
+	 ".scope\n",
+	 ID, ""},
+	{"0::/user.slice/user-1000.slice/user@1000.service/user.slice/nerdctl-" ID ".scope\n", ID,
+	 ""},
 	{"0::/../" ID "\n", ID, ""},
 	{"0::/docker/" ID "/docker/" ID_2 "\n", ID_2, ""},
 	{"0::/docker/" ID "/system.slice/shop.service\n", ID, "shop.service"},
@@ -48,6 +67,14 @@ static const struct row {
 	 ID, ""},
 	{"0::/kubepods/besteffort/pod1b2c/" ID "\n", ID, ""},
 	{"0::/kubepods.slice/kubepods-pod12.slice/crio-" ID ".scope\n", ID, ""},
+	{"0::/kubepods.slice/kubepods-pod12.slice/docker-" ID ".scope\n", ID, ""},
+	{"0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod12.slice/cri-containerd-" ID
+	 ".scope\n",
+	 ID, ""},
+	{"11:pids:/kubepods/pod1b2c/" ID "\n1:name=systemd:/kubepods/pod1b2c/" ID
+	 "\n0::/system.slice/k3s.service\n",
+	 ID, ""},
+	{"11:pids:/default/" ID "\n0::/system.slice/containerd.service\n", ID, ""},
 	{"0::/kubepods.slice/kubepods-pod12.slice/crio-" ID ".scope/container\n", ID, ""},
 	{"0::/kubepods.slice/kubepods-pod12.slice/crio-conmon-" ID ".scope\n", "",
 	 "crio-conmon-" ID ".scope"},
@@ -60,7 +87,14 @@ static const struct row {
 	{"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope\n", ID,
 	 ""},
 	{"0::/system.slice/shop.service/libpod-payload-" ID "\n", ID, "shop.service"},
+	{"1:name=systemd:/system.slice/shop.service/libpod-payload-" ID "\n4:memory:/\n", ID,
+	 "shop.service"},
+	{"4:memory:/libpod_parent/libpod-" ID "\n1:name=systemd:/libpod_parent/libpod-" ID "\n", ID,
+	 ""},
 	/* a machine has a name */
+	{"0::/machine.slice/systemd-nspawn@web.service/payload\n", "",
+	 "systemd-nspawn@web.service"},
+	{"1:name=systemd:/machine.slice/machine-web.scope\n0::/\n", "", "machine-web.scope"},
 	{"0::/machine.slice/systemd-nspawn@web.service/payload/system.slice/shop.service\n", "",
 	 "shop.service"},
 	{"0::/machine.slice/machine-web.scope/payload\n", "", "machine-web.scope"},

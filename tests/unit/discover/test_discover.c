@@ -197,8 +197,6 @@ static void test_fork_of_others_costs_nothing(void **state)
 
 	(void)state;
 	start(&f, nothing, nothing);
-	SEND(&f, FORK, 1 << 30, .process.parent_pid = 1 << 29); /* of nobody we know */
-	assert_null(find(&f, 1 << 30));
 	SEND(&f, EXEC, pid, .time_ns = at);
 	SEND(&f, FORK, 1 << 30, .time_ns = at,
 	     .process.parent_pid = (uint32_t)pid); /* of somebody new */
@@ -210,6 +208,66 @@ static void test_fork_of_others_costs_nothing(void **state)
 	assert_null(find(&f, 1 << 30));
 	reap(pid);
 	stop(&f);
+}
+
+/* A server forks its workers while it is not decided about: each is looked at by itself. */
+static void test_fork_before_the_first_look(void **state)
+{
+	struct fixture f;
+	uint64_t at = now();
+	pid_t parent = spawn_sleep(), child = spawn_sleep();
+
+	(void)state;
+	start(&f, (struct selector){.exe = "sleep"}, nothing);
+	SEND(&f, EXEC, parent, .time_ns = at);
+	SEND(&f, FORK, child, .time_ns = at, .process.parent_pid = (uint32_t)parent);
+	assert_int_equal(f.judged, 0);
+	assert_int_equal(f.n_selected, 0);
+	turn(&f, at, 31);
+	assert_int_equal(f.n_selected, 2);
+	assert_int_equal(find(&f, child)->state, PROCESS_SELECTED);
+	assert_int_equal(f.judged, child);
+	stop(&f);
+	reap(parent);
+	reap(child);
+}
+
+/* A server forks itself into the background, and its first process is gone before anybody looked. */
+static void test_fork_of_somebody_gone(void **state)
+{
+	struct fixture f;
+	uint64_t at = now();
+	pid_t child = spawn_sleep();
+
+	(void)state;
+	start(&f, (struct selector){.exe = "sleep"}, nothing);
+	SEND(&f, EXEC, 1 << 29, .time_ns = at);
+	SEND(&f, LISTEN, 1 << 29, .time_ns = at, .process.port = 8000);
+	assert_null(find(&f, 1 << 29));
+	SEND(&f, FORK, child, .time_ns = at, .process.parent_pid = 1 << 29);
+	turn(&f, at, 31);
+	assert_int_equal(find(&f, child)->state, PROCESS_SELECTED);
+	stop(&f);
+	reap(child);
+}
+
+/* Who is left alone is decided about too, at the first look and at each port. */
+static void test_decisions_are_told(void **state)
+{
+	struct fixture f;
+	uint64_t at = now();
+	pid_t pid = spawn_sleep();
+
+	(void)state;
+	start(&f, nothing, nothing);
+	SEND(&f, EXEC, pid, .time_ns = at);
+	turn(&f, at, 31);
+	assert_int_equal(f.judged, pid);
+	f.judged = 0;
+	SEND(&f, LISTEN, pid, .process.port = 8000);
+	assert_int_equal(f.judged, pid);
+	stop(&f);
+	reap(pid);
 }
 
 static void test_ports(void **state)
@@ -321,6 +379,9 @@ int main(void)
 		cmocka_unit_test(test_pid_reuse),
 		cmocka_unit_test(test_fork_of_selected),
 		cmocka_unit_test(test_fork_of_others_costs_nothing),
+		cmocka_unit_test(test_fork_before_the_first_look),
+		cmocka_unit_test(test_fork_of_somebody_gone),
+		cmocka_unit_test(test_decisions_are_told),
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_unknown_process_listens),
 		cmocka_unit_test(test_environment_names),

@@ -85,6 +85,13 @@ static const struct row java_rows[] = {
 	{"orders", JAVA, "java -jar orders.jar", "session-3.scope", NULL},
 	{"orders", JAVA, "java -jar orders.jar", "init.scope", NULL},
 	{"orders", JAVA, "java -jar orders.jar", ".service", NULL},
+	/* but not the unit of what runs containers and machines */
+	{"orders", JAVA, "java -jar orders.jar", "docker.service", NULL},
+	{"orders", JAVA, "java -jar orders.jar", "containerd.service", NULL},
+	{"orders", JAVA, "java -jar orders.jar", "k3s.service", NULL},
+	{"orders", JAVA, "java -jar orders.jar", "systemd-nspawn@web.service", NULL},
+	{"orders", JAVA, "java -jar orders.jar", "machine-web.scope", NULL},
+	{"docker-registry", JAVA, "java -jar orders.jar", "docker-registry.service", NULL},
 };
 
 static const struct row go_rows[] = {
