@@ -43,6 +43,7 @@ struct daemon {
 	uint64_t processes_lost; /* process events lost, as of the last pass over /proc */
 	uint64_t spans;          /* emitted */
 	uint64_t spans_at_hint;
+	size_t open_bytes_most; /* since memory was given back */
 	uint64_t hint_ns; /* when to say next why there is no span; 0: never */
 };
 
