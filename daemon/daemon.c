@@ -214,8 +214,8 @@ static void repair_processes(struct daemon *d)
 }
 
 /*
- * malloc keeps what lies between pieces that are still in use. What a crowd of open requests took is
- * given back when the crowd is gone.
+ * malloc keeps what lies between pieces that are still in use. What a crowd of open requests took
+ * is given back when the crowd is gone.
  */
 static void give_back_memory(struct daemon *d)
 {
@@ -474,7 +474,10 @@ static int daemon_start(struct daemon *d)
 	if (r < 0)
 		return r;
 
-	/* Loading has gone through the kernel's type information, several megabytes that malloc would keep. */
+	/*
+	 * Loading has gone through the kernel's type information, several megabytes that malloc
+	 * would keep.
+	 */
 	malloc_trim(0);
 	/*
 	 * The kernel side reports new processes already: none falls between the pass and the
