@@ -58,6 +58,8 @@ def ask(port, path):
 class Hello:
     """The small Go service, started directly: hundreds of them need no output files."""
 
+    alive = set()
+
     def __init__(self, run, name, port, padded=False):
         self.port = port
         environment = {**os.environ, "GOMAXPROCS": "1", "GOGC": "off"}
@@ -65,6 +67,7 @@ class Hello:
             environment.update({f"PADDING_{n}": PADDING for n in range(64)})
         self.popen = subprocess.Popen([apps.go_chain(), "hello", str(port), "/dev/null", str(run.apps / name)],
                                       env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        Hello.alive.add(self)
 
     def ask(self, path, seconds=10):
         deadline = time.monotonic() + seconds
@@ -78,6 +81,13 @@ class Hello:
     def end(self, signal_number):
         self.popen.send_signal(signal_number)
         self.popen.wait()
+        Hello.alive.discard(self)
+
+    @classmethod
+    def end_all(cls):
+        """What a case that failed has left."""
+        for one in list(cls.alive):
+            one.end(signal.SIGKILL)
 
 
 def short_life(run, n, port):
@@ -93,7 +103,7 @@ class Starts:
     """Process starts at a steady rate from threads, until stopped."""
 
     def __init__(self, run):
-        self.run, self.n, self.stopped = run, 0, False
+        self.run, self.n = run, 0
         self.ports = [run.port() for _ in range(64)]
         self.pool = concurrent.futures.ThreadPoolExecutor(16)
         self.futures = []
@@ -108,8 +118,8 @@ class Starts:
 
     def stop(self):
         self.pool.shutdown()
-        for future in self.futures:
-            future.result()
+        while self.futures:
+            self.futures.pop().result()
 
 
 def start_servers(run, n):
@@ -143,12 +153,12 @@ def case_processes(run, short):
     empty = Held.by(daemon.pid)
     servers = start_servers(run, n)
     samples, asked, called = [], 0, {}
+    starts = Starts(run)
     try:
         wait_until(lambda: status(daemon)["processes"]["traced"] == n, 30, f"{n} traced processes", 0.2)
         time.sleep(0.5)  # what was asked before is over
         full = Held.by(daemon.pid)
         expect(full.entries["procs"] == n, f"{full.entries} with {n} servers")
-        starts = Starts(run)
         begin = time.monotonic()
         while (now := time.monotonic()) < begin + seconds:
             starts.until(now, begin)
@@ -163,8 +173,9 @@ def case_processes(run, short):
         starts.stop()
         settle(daemon, full, 45)  # an ended process is kept for 30 s
     finally:
-        for server in servers:
-            server.end(signal.SIGKILL)
+        starts.stop()
+    for server in servers:
+        server.end(signal.SIGKILL)
     settle(daemon, empty, 10)
     highest = max(size for _, size in samples)
     counters = daemon.counters()
