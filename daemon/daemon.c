@@ -27,6 +27,7 @@
 #define PRINT_BYTES     (1 << 20)
 #define PRINT_MS        500
 #define GIVE_BACK_BYTES (2 << 20)
+#define GIVE_BACK_NS    (30 * NSEC_PER_SEC)
 #define FLUSH_MS        4000 /* at the end; SIGTERM is answered within 5 s */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
@@ -214,16 +215,18 @@ static void repair_processes(struct daemon *d)
 }
 
 /*
- * malloc keeps what lies between pieces that are still in use. What a crowd of open requests took
- * is given back when the crowd is gone.
+ * malloc keeps what lies between pieces that are still in use, and with processes and requests that
+ * come and go these pages become more, slowly. They are given back now and then, and at once when a
+ * crowd of open requests is gone.
  */
-static void give_back_memory(struct daemon *d)
+static void give_back_memory(struct daemon *d, uint64_t now)
 {
 	size_t bytes = stitch_bytes(d->stitch);
 
 	d->open_bytes_most = MAX(d->open_bytes_most, bytes);
-	if (d->open_bytes_most - bytes < GIVE_BACK_BYTES)
+	if (d->open_bytes_most - bytes < GIVE_BACK_BYTES && now < d->give_back_ns)
 		return;
+	d->give_back_ns = now + GIVE_BACK_NS;
 	d->open_bytes_most = bytes;
 	malloc_trim(0);
 }
@@ -239,7 +242,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	repair_processes(d);
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
-	give_back_memory(d);
+	give_back_memory(d, now);
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, now, print_trace, d);
 	print_hints(d, now);

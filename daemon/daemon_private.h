@@ -44,6 +44,7 @@ struct daemon {
 	uint64_t spans;          /* emitted */
 	uint64_t spans_at_hint;
 	size_t open_bytes_most; /* since memory was given back */
+	uint64_t give_back_ns;  /* when to do that again in any case */
 	uint64_t hint_ns;       /* when to say next why there is no span; 0: never */
 };
 
