@@ -409,7 +409,7 @@ static __always_inline void on_mptcp(void)
  * A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is
  * forgotten.
  */
-static __always_inline void on_state(struct sock *sk, int new_state)
+static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 {
 	struct tcp_sock *tp;
 	struct conn *c;
@@ -420,6 +420,9 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	if (new_state == TCP_LISTEN) {
 		__u32 pid = bpf_get_current_pid_tgid() >> 32;
 
+		/* Only tasks listen: a copy is for interrupts. */
+		if (copy)
+			return;
 		unjudged[pid % SELECTED_SLOTS] = 1;
 		emit_process(PROCESS_LISTEN, bpf_get_current_task_btf(), 0,
 			     sk->__sk_common.skc_num);
@@ -436,6 +439,10 @@ static __always_inline void on_state(struct sock *sk, int new_state)
 	c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
 		return;
+	if (what == CLOSE_DONE && c->done == c->opened)
+		return;
+	if (what == CLOSE_DONE)
+		c->done = c->opened;
 	/*
 	 * A response may have left to the last byte and its send not have returned: that comes
 	 * first.

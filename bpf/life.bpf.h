@@ -7,12 +7,23 @@
 
 #include "core.bpf.h"
 
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(tp_state, struct sock *sk, int old_state, int new_state)
-{
-	on_state(sk, new_state);
-	return 0;
-}
+/*
+ * Interrupts change states, too, and may come in the middle of this very program, which the kernel
+ * does not run then: so there are two on every kernel, and more where tasks are preempted as well
+ * (maps.bpf.h). What one has told the others do not tell again.
+ */
+#define STATE(name, copy)                                                 \
+	SEC("tp_btf/inet_sock_set_state")                                 \
+	int BPF_PROG(name, struct sock *sk, int old_state, int new_state) \
+	{                                                                 \
+		on_state(sk, new_state, copy);                            \
+		return 0;                                                 \
+	}
+
+STATE(tp_state, 0)
+STATE(tp_state_2, 1)
+STATE(tp_state_3, 2)
+STATE(tp_state_4, 3)
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)

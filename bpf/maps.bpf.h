@@ -218,7 +218,7 @@ struct conn {
 	__u32 mmsg_tid;  /* who called it, */
 	__u32 mmsg_sent; /* and tx.spoken at that time */
 	__u16 local_port, remote_port;
-	__u32 pad2;
+	__u32 done; /* 'opened' when the end of the connection was told */
 	__u8 local_address[16];
 	__u8 remote_address[16];
 	struct stream rx, tx;

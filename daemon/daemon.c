@@ -20,14 +20,16 @@
  * While records come the ring is polled: waking a sleeper for each record was the dearest part of
  * all. After a tenth of a second without any, the reader sleeps until the kernel side wakes it.
  */
-#define POLL_NS        (5 * NSEC_PER_MSEC)
-#define POLLS_TO_SLEEP 20
-#define TICK_NS        (200 * NSEC_PER_MSEC)
-#define HINT_NS        (10 * NSEC_PER_SEC)
-#define READER_NICE    -10
-#define PRINT_BYTES    (1 << 20)
-#define PRINT_MS       500
-#define FLUSH_MS       4000 /* at the end; SIGTERM is answered within 5 s */
+#define POLL_NS         (5 * NSEC_PER_MSEC)
+#define POLLS_TO_SLEEP  20
+#define TICK_NS         (200 * NSEC_PER_MSEC)
+#define HINT_NS         (10 * NSEC_PER_SEC)
+#define READER_NICE     -10
+#define PRINT_BYTES     (1 << 20)
+#define PRINT_MS        500
+#define GIVE_BACK_BYTES (2 << 20)
+#define GIVE_BACK_NS    (30 * NSEC_PER_SEC)
+#define FLUSH_MS        4000 /* at the end; SIGTERM is answered within 5 s */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
 static void update_clock(struct daemon *d)
@@ -246,6 +248,23 @@ static void repair_processes(struct daemon *d)
 	discover_walk(d->discover, select_again, d);
 }
 
+/*
+ * malloc keeps what lies between pieces that are still in use, and with processes and requests that
+ * come and go these pages become more, slowly. They are given back now and then, and at once when a
+ * crowd of open requests is gone.
+ */
+static void give_back_memory(struct daemon *d, uint64_t now)
+{
+	size_t bytes = stitch_bytes(d->stitch);
+
+	d->open_bytes_most = MAX(d->open_bytes_most, bytes);
+	if (d->open_bytes_most - bytes < GIVE_BACK_BYTES && now < d->give_back_ns)
+		return;
+	d->give_back_ns = now + GIVE_BACK_NS;
+	d->open_bytes_most = bytes;
+	malloc_trim(0);
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -257,6 +276,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	repair_processes(d);
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
+	give_back_memory(d, now);
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, now, print_trace, d);
 	print_hints(d, now);
@@ -492,7 +512,10 @@ static int daemon_start(struct daemon *d)
 	if (r < 0)
 		return r;
 
-	/* Loading has gone through the kernel's type information, several megabytes that malloc would keep. */
+	/*
+	 * Loading has gone through the kernel's type information, several megabytes that malloc
+	 * would keep.
+	 */
 	malloc_trim(0);
 	/*
 	 * The kernel side reports new processes already: none falls between the pass and the

@@ -58,6 +58,12 @@ static inline bool tap_is_copy(const struct bpf_program *program)
 	return n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9';
 }
 
+/* The copy that is needed on every kernel, for what interrupts do (life.bpf.h). */
+static inline bool tap_is_nested(const struct bpf_program *program)
+{
+	return strcmp(bpf_program__name(program), "tp_state_2") == 0;
+}
+
 /*
  * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or
  * TAP_REFUSED with the reason in 'ret_refusal'.

@@ -39,7 +39,7 @@ static void choose_programs(const struct btf *kernel, struct bpf_object *object)
 		const char *function = strchr(bpf_program__section_name(program), '/') + 1;
 		const char *name = bpf_program__name(program);
 
-		if (tap_is_copy(program) && !needs_copies)
+		if (tap_is_copy(program) && !needs_copies && !tap_is_nested(program))
 			bpf_program__set_autoload(program, false);
 		if (strstr(name, "_if_") &&
 		    btf__find_by_name_kind(kernel, function, BTF_KIND_FUNC) < 0)
