@@ -272,7 +272,10 @@ struct join {
 	X(COUNT_LOST_END, "lost_end", "ends of responses lost: the ring was full")              \
 	X(COUNT_LOST_CLOSE, "lost_close", "ends of connections lost: the ring was full")        \
 	X(COUNT_LOST_PROCESS, "lost_process", "process events lost: the ring was full")         \
-	X(COUNT_NO_STATE, "no_state", "events not followed: no memory for the socket's state")  \
+	X(COUNT_NO_STATE, "no_state",                                                           \
+	  "events not followed: no memory or no room for the socket's state")                   \
+	X(COUNT_RECEIVINGS_FULL, "receivings_full",                                             \
+	  "receives not followed: the table of those under way was full (kprobe tap)")          \
 	X(COUNT_REQUESTS_FULL, "requests_full", "contexts not opened: the table was full")      \
 	X(COUNT_UNITS_FULL, "units_full", "contexts without a unit: the table was full")        \
 	X(COUNT_JOINS_FULL, "joins_full",                                                       \

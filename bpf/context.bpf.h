@@ -45,7 +45,7 @@ static __always_inline void ids_from_header(struct decision *d, const struct hea
 }
 
 /* A server request, when its head is complete. */
-SUBPROGRAM int decide_server(struct work *w, struct stream *s)
+SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 {
 	struct join_key key;
 	struct decision *d;
@@ -84,7 +84,7 @@ SUBPROGRAM int decide_server(struct work *w, struct stream *s)
  * The one open request of the current thread, copied to 'parent'. Returns the reason:
  * DECISION_UNIT, or why none.
  */
-SUBPROGRAM int unit_request(struct work *w)
+SUBPROGRAM1(unit_request, struct work *, w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
 	struct request *r;
@@ -123,7 +123,7 @@ static __always_inline bool same_bytes8(const __u8 *a, const __u8 *b)
 }
 
 /* A client request, before the last byte of its head leaves. */
-SUBPROGRAM int decide_client(struct work *w, struct stream *s)
+SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 {
 	struct decision *d;
 	__u8 reason;
@@ -172,7 +172,7 @@ static const struct unit unit_lost = {.is_loop = 1};
  * and takes up another, on whatever connection, is a loop: which of them it works for at any moment
  * cannot be told, now or later.
  */
-SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
+SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
 	__u32 placed = 0, i;
@@ -211,7 +211,7 @@ SUBPROGRAM int unit_add(struct work *w, const struct conn *c)
  * The current thread works for a request that has no entry: whatever it has else is not what it
  * works for.
  */
-SUBPROGRAM int unit_lose(struct work *w)
+SUBPROGRAM1(unit_lose, struct work *, w)
 {
 	struct unit_key key = {.kind = UNIT_THREAD};
 
@@ -230,7 +230,7 @@ SUBPROGRAM int unit_lose(struct work *w)
  * answered: they tell that the thread has something else to do, no more. 1: it is to be added to
  * its unit of work, negative: its unit is to be lost.
  */
-SUBPROGRAM int publish_server(struct work *w, struct conn *c, bool is_blind)
+SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 {
 	struct request_key key = {};
 	struct request request = {};
@@ -282,7 +282,7 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 /*
  * Offers the request to a server on this host. Its record is in the ring, its bytes have not left.
  */
-SUBPROGRAM int publish_client(struct work *w, struct conn *c)
+SUBPROGRAM2(publish_client, struct work *, w, struct conn *, c)
 {
 	struct join_key key = {};
 	struct join join = {};
@@ -339,7 +339,7 @@ static __always_inline void note_hand_over(const struct conn *c)
  * units of work from now on, and user space takes back the parents that they gave until then.
  * Returns the flags of the response's head.
  */
-SUBPROGRAM int who_answers(struct work *w, const struct conn *c)
+SUBPROGRAM2(who_answers, struct work *, w, const struct conn *, c)
 {
 	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) ||
 	    c->tx.exchange != c->opened)

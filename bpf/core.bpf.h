@@ -13,18 +13,30 @@
 
 #include "follow.bpf.h"
 #include "iter.bpf.h"
+#ifndef BASIC
 #include "registers.bpf.h"
+#endif
+#include "socket.bpf.h"
 
 /* TCP over IP only; everything else is none of our business. */
 static __always_inline bool is_followed(const struct sock *sk)
 {
-	__u16 family = sk->__sk_common.skc_family;
+	__u16 family = READ(sk, __sk_common.skc_family), protocol;
 
 	if (family != AF_INET && family != AF_INET6)
 		return false;
-	if (sk->sk_protocol == IPPROTO_MPTCP)
+	protocol = READ(sk, sk_protocol);
+	if (protocol == IPPROTO_MPTCP)
 		count(COUNT_MPTCP);
-	return sk->sk_protocol == IPPROTO_TCP;
+	return protocol == IPPROTO_TCP;
+}
+
+/* Whether it is worth it to look for the current process in 'procs'. */
+static __always_inline bool may_be_selected(void)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	return selected[pid % SELECTED_SLOTS];
 }
 
 /* Who does it. */
@@ -33,29 +45,11 @@ struct actor {
 	struct proc proc;
 };
 
-static __always_inline void conn_init(struct conn *c, struct sock *sk)
-{
-	c->cookie = bpf_get_socket_cookie(sk);
-	c->family = sk->__sk_common.skc_family;
-	c->local_port = sk->__sk_common.skc_num;
-	c->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-	if (c->family == AF_INET) {
-		__u32 local = sk->__sk_common.skc_rcv_saddr, remote = sk->__sk_common.skc_daddr;
-
-		__builtin_memcpy(c->local_address, &local, 4);
-		__builtin_memcpy(c->remote_address, &remote, 4);
-	} else {
-		BPF_CORE_READ_INTO(&c->local_address, sk,
-				   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8);
-		BPF_CORE_READ_INTO(&c->remote_address, sk, __sk_common.skc_v6_daddr.in6_u.u6_addr8);
-	}
-}
-
 /*
  * The connection of a socket that the current process acts on; NULL when the process is not
  * selected, the socket is none of our business, or it is no longer followed.
  */
-static __always_inline struct conn *conn_of(struct sock *sk, struct actor *ret_actor)
+static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct actor *ret_actor)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 generation = procs_generation, pid = id >> 32;
@@ -66,7 +60,7 @@ static __always_inline struct conn *conn_of(struct sock *sk, struct actor *ret_a
 		return NULL;
 	ret_actor->pid = pid;
 	ret_actor->tid = (__u32)id;
-	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	c = socket_conn(sk);
 	if (c && c->known_pid == pid && c->known_generation == generation) {
 		ret_actor->proc = c->known;
 		return c->off ? NULL : c;
@@ -75,13 +69,11 @@ static __always_inline struct conn *conn_of(struct sock *sk, struct actor *ret_a
 	proc = bpf_map_lookup_elem(&procs, &pid);
 	if (!proc)
 		return NULL;
-	c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	c = socket_conn_new(sk, slot);
 	if (!c) {
 		count(COUNT_NO_STATE);
 		return NULL;
 	}
-	if (!c->cookie)
-		conn_init(c, sk);
 	c->known = *proc;
 	c->known_pid = pid;
 	c->known_generation = generation;
@@ -95,6 +87,7 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 
 	if (!w)
 		return NULL;
+	w->slot = slot;
 	w->pid = actor->pid;
 	w->tid = actor->tid;
 	w->proc_id = actor->proc.proc_id;
@@ -114,7 +107,7 @@ struct finish {
 	__u64 now_ns;
 };
 
-static long finish_one(__u32 i, struct finish *f)
+SMALL_STEP finish_one(__u32 i, struct finish *f)
 {
 	struct conn *c = f->c;
 	__u32 exchange = c->closed + 1;
@@ -137,10 +130,10 @@ static __always_inline void finish_sent(struct conn *c, __u32 write_seq)
 	if (c->closed == c->responded || (__s32)(write_seq - c->done_seq) < 0)
 		return;
 	f.now_ns = bpf_ktime_get_ns();
-	bpf_loop(PIPELINE_MAX, finish_one, &f, 0);
+	LOOP_SMALL(PIPELINE_MAX, finish_one, &f);
 }
 
-static long abandon_one(__u32 i, struct finish *f)
+SMALL_STEP abandon_one(__u32 i, struct finish *f)
 {
 	struct conn *c = f->c;
 
@@ -158,32 +151,32 @@ static __always_inline void abandon(struct conn *c)
 	struct finish f = {.c = c};
 
 	join_withdraw(c);
-	bpf_loop(PIPELINE_MAX, abandon_one, &f, 0);
+	LOOP_SMALL(PIPELINE_MAX, abandon_one, &f);
 	c->responded = c->opened;
 }
 
 /* Bytes of the stream up to write_seq; the handshake may count as one of them. */
 static __always_inline __u64 sent_offset(const struct tcp_sock *tp)
 {
-	return tp->bytes_acked + (tp->write_seq - tp->snd_una);
+	return READ(tp, bytes_acked) + (READ(tp, write_seq) - READ(tp, snd_una));
 }
 
 /* Bytes of the stream up to 'copied_seq'; a FIN may count as one of them. */
 static __always_inline __u64 received_offset(const struct tcp_sock *tp, __u32 copied_seq)
 {
-	return tp->bytes_received - (tp->rcv_nxt - copied_seq);
+	return READ(tp, bytes_received) - (READ(tp, rcv_nxt) - copied_seq);
 }
 
 /* Whether more response bytes came or went than were followed, or than could be reported. */
 static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 {
 	const struct stream *s = c->role == ROLE_CLIENT ? &c->rx : &c->tx;
-	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	const struct tcp_sock *tp = tcp_of(sk);
 	__u64 passed;
 
 	if (!tp)
 		return true;
-	passed = c->role == ROLE_CLIENT ? tp->bytes_received : sent_offset(tp);
+	passed = c->role == ROLE_CLIENT ? READ(tp, bytes_received) : sent_offset(tp);
 	/* Handshake and FIN, one each. */
 	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 || c->unreported != 0;
 }
@@ -194,10 +187,16 @@ static __always_inline bool is_past(const struct stream *s, __u32 seq)
 	return s->is_known && (__s32)(s->seq - seq) >= 0;
 }
 
+/* A send that fails before it has copied anything is none. */
+static __always_inline bool may_send(const struct sock *sk)
+{
+	return !READ(sk, sk_err) && !(READ(sk, sk_shutdown) & SEND_SHUTDOWN);
+}
+
 /* Whether the socket takes bytes without waiting. */
 static __always_inline bool has_room(const struct sock *sk)
 {
-	return sk->sk_wmem_queued < sk->sk_sndbuf;
+	return READ(sk, sk_wmem_queued) < READ(sk, sk_sndbuf);
 }
 
 /*
@@ -212,29 +211,39 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	struct tcp_sock *tp;
 	struct work *w;
 	struct conn *c;
-	__u32 seq;
+	__u32 slot, seq;
 
-	c = conn_of(sk, &actor);
+	slot = (msg ? WORK_SEND_START : WORK_SEND_PAGES) + copy;
+	c = conn_of(sk, slot, &actor);
 	if (!c)
 		return;
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = tcp_of(sk);
 	if (!tp)
 		return;
-	seq = tp->write_seq;
+	seq = READ(tp, write_seq);
 	if (copy && is_past(&c->tx, seq + (__u32)bytes))
 		return;
-	w = work_begin((msg ? WORK_SEND_START : WORK_SEND_PAGES) + copy, &actor);
+	w = work_begin(slot, &actor);
 	if (!w)
 		return;
 	w->is_tx = 1;
 	w->bytes = bytes;
-	w->ack = tp->copied_seq;
+	w->ack = READ(tp, copied_seq);
 	w->may_fail = !has_room(sk);
 	if (msg)
 		source_of_iter(&w->source, msg);
 	else
 		w->source.kind = SOURCE_NONE;
 	follow(w, c, seq, sent_offset(tp));
+}
+
+/* Nothing of a send was taken, and the next byte is still that at 'seq'. */
+static __always_inline void send_failed(struct conn *c, __u32 seq)
+{
+	if (!c->tx.is_known || (__s32)(c->tx.seq - seq) <= 0 || c->tx.phase == PHASE_OUT_OF_STEP)
+		return;
+	lose_step(c, &c->tx, true, COUNT_OUT_OF_STEP);
+	contexts_drop(c);
 }
 
 /*
@@ -252,17 +261,15 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	struct conn *c;
 	__u32 seq;
 
-	c = conn_of(sk, &actor);
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!c || !tp)
+	c = conn_of(sk, WORK_SEND_END + copy, &actor);
+	if (!c)
 		return;
-	seq = tp->write_seq;
+	tp = tcp_of(sk);
+	if (!tp)
+		return;
+	seq = READ(tp, write_seq);
 	if (ret < 0) {
-		if (c->tx.is_known && (__s32)(c->tx.seq - seq) > 0 &&
-		    c->tx.phase != PHASE_OUT_OF_STEP) {
-			lose_step(c, &c->tx, true, COUNT_OUT_OF_STEP);
-			contexts_drop(c);
-		}
+		send_failed(c, seq);
 		return;
 	}
 	if (!ret || is_past(&c->tx, seq))
@@ -272,7 +279,7 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 		return;
 	w->is_tx = 1;
 	w->bytes = ret;
-	w->ack = tp->copied_seq;
+	w->ack = READ(tp, copied_seq);
 	source_of_iter(&w->source, msg);
 	source_rewind(w);
 	follow(w, c, seq - ret, sent_offset(tp) - ret);
@@ -281,20 +288,26 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 /*
  * A send has returned, however: what had to leave for a response to be complete may have left now.
  */
+static __always_inline void on_sent(struct sock *sk, struct conn *c)
+{
+	struct tcp_sock *tp;
+
+	if (c->role != ROLE_SERVER)
+		return;
+	tp = tcp_of(sk);
+	if (tp)
+		finish_sent(c, READ(tp, write_seq));
+}
+
 static __always_inline void on_send(struct sock *sk)
 {
-	__u32 pid = bpf_get_current_pid_tgid() >> 32;
-	struct tcp_sock *tp;
 	struct conn *c;
 
-	if (!selected[pid % SELECTED_SLOTS])
+	if (!may_be_selected())
 		return;
-	c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!c || c->role != ROLE_SERVER)
-		return;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (tp)
-		finish_sent(c, tp->write_seq);
+	c = socket_conn(sk);
+	if (c)
+		on_sent(sk, c);
 }
 
 /* The application has read the end: a response that lasts to the close is complete. */
@@ -313,7 +326,7 @@ static __always_inline void on_read_end(struct conn *c)
  */
 static __always_inline bool is_asynchronous(void)
 {
-	return (bpf_get_current_task_btf()->flags & PF_IO_WORKER) || uses_io_uring();
+	return (READ(current_task(), flags) & PF_IO_WORKER) || uses_io_uring();
 }
 
 /* Whose bytes nobody told where they are: counted, and the process is named to who asks. */
@@ -351,20 +364,20 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 
 	if (r.ret < 0 || (r.flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
-	c = conn_of(sk, &actor);
+	c = conn_of(sk, WORK_RECV + r.copy, &actor);
 	if (!c)
 		return;
 	if (r.ret == 0) {
-		if (sk->sk_shutdown & RCV_SHUTDOWN)
+		if (READ(sk, sk_shutdown) & RCV_SHUTDOWN)
 			on_read_end(c);
 		return;
 	}
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = tcp_of(sk);
 	if (!tp)
 		return;
-	copied = tp->copied_seq;
+	copied = READ(tp, copied_seq);
 	/* A read that also took the FIN moved copied_seq one further. */
-	if ((sk->sk_shutdown & RCV_SHUTDOWN) && copied == tp->rcv_nxt)
+	if ((READ(sk, sk_shutdown) & RCV_SHUTDOWN) && copied == READ(tp, rcv_nxt))
 		copied -= 1;
 	if (r.copy && is_past(&c->rx, copied))
 		return;
@@ -373,7 +386,7 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		return;
 	w->is_tx = 0;
 	w->bytes = r.ret;
-	w->ack = tp->write_seq;
+	w->ack = READ(tp, write_seq);
 	w->is_blocking = !(r.flags & MSG_DONTWAIT) && !is_asynchronous();
 	if (r.flags & MSG_TRUNC) {
 		w->source.kind = SOURCE_NONE;
@@ -383,15 +396,17 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 	} else {
 		if (uses_io_uring())
 			note_io_uring(w, c);
+#ifndef BASIC
 		source_of_registers(&w->source, c);
+#endif
 	}
 	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
 	/*
 	 * The connection had ended before this was read: no event will come for what was opened
 	 * just now.
 	 */
-	if (sk->__sk_common.skc_state == TCP_CLOSE && c->opened != c->closed) {
-		emit_close(c, CLOSE_DONE, sk->sk_err, has_unseen(sk, c));
+	if (READ(sk, __sk_common.skc_state) == TCP_CLOSE && c->opened != c->closed) {
+		emit_close(c, CLOSE_DONE, READ(sk, sk_err), has_unseen(sk, c));
 		abandon(c);
 	}
 }
@@ -399,11 +414,22 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 /* Something happened on a socket of MPTCP, which a tap in TCP does not see. */
 static __always_inline void on_mptcp(void)
 {
-	__u32 pid = bpf_get_current_pid_tgid() >> 32;
-
-	if (selected[pid % SELECTED_SLOTS])
+	if (may_be_selected())
 		count(COUNT_MPTCP);
 }
+
+#ifdef BASIC
+/* A socket is no more: the next one may have its address. */
+static __always_inline void on_destroy(struct sock *sk)
+{
+	struct conn *c = socket_conn(sk);
+
+	if (!c)
+		return;
+	abandon(c);
+	socket_drop(sk);
+}
+#endif
 
 /*
  * A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is
@@ -415,8 +441,15 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 	struct conn *c;
 	__u32 what;
 
-	if (sk->sk_protocol != IPPROTO_TCP)
+	if (READ(sk, sk_protocol) != IPPROTO_TCP)
 		return;
+#ifdef BASIC
+	/* A connection begins: what is known of a socket here is of one that is gone. */
+	if (new_state == TCP_SYN_SENT || new_state == TCP_SYN_RECV) {
+		on_destroy(sk);
+		return;
+	}
+#endif
 	if (new_state == TCP_LISTEN) {
 		__u32 pid = bpf_get_current_pid_tgid() >> 32;
 
@@ -424,8 +457,8 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 		if (copy)
 			return;
 		unjudged[pid % SELECTED_SLOTS] = 1;
-		emit_process(PROCESS_LISTEN, bpf_get_current_task_btf(), 0,
-			     sk->__sk_common.skc_num);
+		emit_process(PROCESS_LISTEN, current_task(), 0,
+			     READ(sk, __sk_common.skc_num));
 		return;
 	}
 	if (new_state == TCP_CLOSE_WAIT)
@@ -436,7 +469,7 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 		what = CLOSE_DONE;
 	else
 		return;
-	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	c = socket_conn(sk);
 	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
 		return;
 	if (what == CLOSE_DONE && c->done == c->opened)
@@ -447,10 +480,10 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 	 * A response may have left to the last byte and its send not have returned: that comes
 	 * first.
 	 */
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = tcp_of(sk);
 	if (tp && c->role == ROLE_SERVER)
-		finish_sent(c, tp->write_seq);
-	emit_close(c, what, what == CLOSE_DONE ? sk->sk_err : 0, has_unseen(sk, c));
+		finish_sent(c, READ(tp, write_seq));
+	emit_close(c, what, what == CLOSE_DONE ? READ(sk, sk_err) : 0, has_unseen(sk, c));
 	/* A server that has said its last word answers nothing any more. */
 	if (what == CLOSE_DONE || (what == CLOSE_LOCAL_FIN && c->role == ROLE_SERVER))
 		abandon(c);

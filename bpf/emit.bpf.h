@@ -32,7 +32,7 @@ static __always_inline bool emit(void *record, __u32 length, __u32 lost_counter)
 	return true;
 }
 
-SUBPROGRAM int emit_end(struct conn *c, __u32 exchange, __u64 now_ns)
+SUBPROGRAM3(emit_end, struct conn *, c, __u32, exchange, __u64, now_ns)
 {
 	struct record_end r = {};
 
@@ -51,7 +51,7 @@ SUBPROGRAM int emit_end(struct conn *c, __u32 exchange, __u64 now_ns)
 	return 0;
 }
 
-SUBPROGRAM int emit_close(struct conn *c, __u32 what, __u32 error, bool has_unseen)
+SUBPROGRAM4(emit_close, struct conn *, c, __u32, what, __u32, error, bool, has_unseen)
 {
 	struct record_close r = {};
 
@@ -75,17 +75,18 @@ SUBPROGRAM int emit_close(struct conn *c, __u32 what, __u32 error, bool has_unse
 static __always_inline bool emit_process(__u32 what, struct task_struct *task, __u32 parent_pid,
 					 __u32 port)
 {
+	const struct task_struct *leader = READ(task, group_leader);
 	struct record_process r = {};
 
 	r.header.type = RECORD_PROCESS;
 	r.header.length = sizeof(r);
 	r.header.time_ns = bpf_ktime_get_ns();
-	r.header.pid = task->tgid;
-	r.header.tid = task->pid;
+	r.header.pid = READ(task, tgid);
+	r.header.tid = READ(task, pid);
 	r.what = what;
 	r.parent_pid = parent_pid;
-	r.start_ns = task->group_leader->start_boottime;
-	r.exec_id = task->self_exec_id;
+	r.start_ns = READ(leader, start_boottime);
+	r.exec_id = READ(task, self_exec_id);
 	r.port = port;
 	return emit(&r, sizeof(r), COUNT_LOST_PROCESS);
 }

@@ -101,9 +101,8 @@ static __always_inline bool stream_resync(struct work *w, struct conn *c, struct
 	return true;
 }
 
-SUBPROGRAM int follow(struct work *w, struct conn *c, __u32 seq, __u64 offset)
+SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offset)
 {
-	struct walk l = {.w = w, .c = c};
 	struct stream *s;
 
 	if (!w || !c)
@@ -115,7 +114,7 @@ SUBPROGRAM int follow(struct work *w, struct conn *c, __u32 seq, __u64 offset)
 	if (s->phase == PHASE_OUT_OF_STEP && !stream_resync(w, c, s))
 		w->at = w->bytes;
 	else
-		bpf_loop(WINDOWS_MAX, walk_window, &l, 0);
+		LOOP_STEPS(WINDOWS_MAX, walk_window, w, c);
 	if (w->at < w->bytes && !c->off) {
 		lose_step(c, s, w->is_tx, COUNT_STEPS);
 		w->at = w->bytes;

@@ -13,19 +13,9 @@
 #pragma once
 
 #include "abi.h"
+#include "subprogram.h"
 
 #define HTTP_INLINE static inline __attribute__((always_inline, unused))
-
-/*
- * A subprogram is a global function in BPF: the verifier looks at it once, by itself, and not again
- * in every state of every caller; without them a tap took 630,000 verified instructions, of a
- * million allowed. They must allow for NULL and return an int.
- */
-#ifdef __BPF__
-#define SUBPROGRAM __attribute__((noinline))
-#else
-#define SUBPROGRAM static inline __attribute__((unused))
-#endif
 
 /*
  * The buffer that is scanned. Positions are masked before each access, which proves to the verifier
@@ -117,6 +107,9 @@ struct stream {
 	__u8 in_head;      /* a head has begun (phase START with bytes, or HEAD) */
 	__u8 is_tentative; /* this head began where we were out of step: it may be none */
 	__u8 pad[3];
+#ifdef BASIC
+	__u64 handle; /* subprogram.h */
+#endif
 	struct head_facts facts;
 	__u8 carry[LINE_CARRY];
 };
@@ -137,7 +130,7 @@ HTTP_INLINE bool http_is_token(__u8 c)
  * Whether the 'length' bytes at 'pos' can be the beginning of a message: a method and a blank, or
  * "HTTP/1.". With few bytes the answer is generous; the end of the first line decides.
  */
-SUBPROGRAM int http_start_is_plausible(const struct scan *scan, __u32 pos, __u32 length)
+SUBPROGRAM3(http_start_is_plausible, const struct scan *, scan, __u32, pos, __u32, length)
 {
 	__u32 i;
 
@@ -177,7 +170,7 @@ HTTP_INLINE bool http_begins_with(__u64 first, __u32 length, __u64 text, __u32 n
  * Whether the bytes can be the beginning of a message where that is not known for sure: only the
  * methods of RFC 9110 and PATCH will do then, and "HTTP/1.".
  */
-SUBPROGRAM int http_start_is_known(const struct scan *scan, __u32 pos, __u32 length)
+SUBPROGRAM3(http_start_is_known, const struct scan *, scan, __u32, pos, __u32, length)
 {
 	__u64 first;
 
@@ -241,8 +234,8 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
  * Value of "Content-Length:" from 'at' to 'end': blanks, 1 to 18 digits, blanks. One loop after the
  * other and no flags between them: so the verifier's states converge.
  */
-SUBPROGRAM int http_content_length(struct head_facts *f, const struct scan *scan, __u32 at,
-				   __u32 end)
+SUBPROGRAM4(http_content_length, struct head_facts *, f, const struct scan *, scan, __u32, at,
+	    __u32, end)
 {
 	__u64 value = 0;
 	__u32 first, i;
@@ -272,8 +265,8 @@ SUBPROGRAM int http_content_length(struct head_facts *f, const struct scan *scan
 }
 
 /* Value of "Transfer-Encoding:": only whether the last coding is chunked matters. */
-SUBPROGRAM int http_transfer_encoding(struct head_facts *f, const struct scan *scan, __u32 at,
-				      __u32 end)
+SUBPROGRAM4(http_transfer_encoding, struct head_facts *, f, const struct scan *, scan, __u32, at,
+	    __u32, end)
 {
 	__u32 i;
 
@@ -312,7 +305,8 @@ HTTP_INLINE int http_hex(__u8 c)
  * Value of "traceparent:" by W3C Trace Context, section 3.2: 55 characters in version 00, a '-' may
  * follow in later ones; lower case only; no all-zero ids; a second header makes both invalid.
  */
-SUBPROGRAM int http_traceparent(struct head_facts *f, const struct scan *scan, __u32 at, __u32 end)
+SUBPROGRAM4(http_traceparent, struct head_facts *, f, const struct scan *, scan, __u32, at, __u32,
+	    end)
 {
 	__u8 any = 0;
 	__u32 i;
@@ -400,7 +394,8 @@ HTTP_INLINE void http_header_line(struct head_facts *f, const struct scan *scan,
  * A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk
  * and its CRLF.
  */
-SUBPROGRAM int http_chunk_line(struct stream *s, const struct scan *scan, __u32 pos, __u32 length)
+SUBPROGRAM4(http_chunk_line, struct stream *, s, const struct scan *, scan, __u32, pos, __u32,
+	    length)
 {
 	__u64 size = 0;
 	__u32 i;
@@ -449,8 +444,8 @@ HTTP_INLINE bool is_framing(const struct scan *scan, __u32 pos, __u32 length)
  * Moves the stream from PHASE_START to PHASE_HEAD behind the first line; the caller moves it on at
  * LINE_HEAD_END and LINE_DONE.
  */
-SUBPROGRAM int http_line(struct stream *s, const struct scan *scan, __u32 pos, __u32 length,
-			 bool is_long)
+SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos, __u32, length,
+	    bool, is_long)
 {
 	int r;
 
@@ -490,7 +485,7 @@ SUBPROGRAM int http_line(struct stream *s, const struct scan *scan, __u32 pos, _
 #define LINE_LOOK  256
 
 /* Position of the first '\n' in [pos, end), looking at LINE_LOOK bytes at most; else NO_NEWLINE. */
-SUBPROGRAM int http_find_newline(const struct scan *scan, __u32 pos, __u32 end)
+SUBPROGRAM3(http_find_newline, const struct scan *, scan, __u32, pos, __u32, end)
 {
 	__u32 k;
 

@@ -8,31 +8,38 @@
 
 #include "source.bpf.h"
 
-static __always_inline bool iter_is_buffer(__u8 type)
+static __always_inline bool iter_is_buffer(__u32 type)
 {
 	return bpf_core_enum_value_exists(enum iter_type, ITER_UBUF) &&
 	       type == bpf_core_enum_value(enum iter_type, ITER_UBUF);
 }
 
+static __always_inline __u32 iter_type_of(const struct iov_iter *iter)
+{
+	if (bpf_core_field_exists(iter->iter_type))
+		return READ(iter, iter_type);
+	return READ((const struct iov_iter___before_5_14 *)iter, type) & ~1U;
+}
+
 static __always_inline __u64 iter_vector(const struct iov_iter *iter)
 {
 	if (bpf_core_field_exists(iter->__iov))
-		return (__u64)iter->__iov;
-	return (__u64)((const struct iov_iter___before_6_4 *)iter)->iov;
+		return (__u64)READ(iter, __iov);
+	return (__u64)READ((const struct iov_iter___before_6_4 *)iter, iov);
 }
 
 static __always_inline void source_of_iter(struct source *source, const struct msghdr *msg)
 {
-	__u8 type = msg->msg_iter.iter_type;
+	__u32 type = iter_type_of(&msg->msg_iter);
 
-	source->skip = msg->msg_iter.iov_offset;
+	source->skip = READ(msg, msg_iter.iov_offset);
 	if (iter_is_buffer(type)) {
 		source->kind = SOURCE_BUFFER;
-		source->base = (__u64)msg->msg_iter.ubuf;
+		source->base = (__u64)READ(msg, msg_iter.ubuf);
 	} else if (type == bpf_core_enum_value(enum iter_type, ITER_IOVEC)) {
 		source->kind = SOURCE_KERNEL_IOVEC;
 		source->base = iter_vector(&msg->msg_iter);
-		source->segments = msg->msg_iter.nr_segs;
+		source->segments = READ(msg, msg_iter.nr_segs);
 	} else {
 		source->kind = SOURCE_NONE; /* pages: sendfile, splice */
 	}
@@ -43,7 +50,7 @@ struct rewind {
 	__u32 segments;
 };
 
-static long rewind_segment(__u32 i, struct rewind *r)
+SMALL_STEP rewind_segment(__u32 i, struct rewind *r)
 {
 	__u64 length;
 
@@ -65,7 +72,7 @@ static long rewind_segment(__u32 i, struct rewind *r)
  * of them. A vector's entries lie before the one where the iterator stands, as the kernel itself
  * relies on (iov_iter_revert).
  */
-SUBPROGRAM int source_rewind(struct work *w)
+SUBPROGRAM1(source_rewind, struct work *, w)
 {
 	struct rewind r = {.segments = 1};
 
@@ -79,7 +86,7 @@ SUBPROGRAM int source_rewind(struct work *w)
 	r.base = w->source.base;
 	r.back = w->bytes - w->source.skip;
 	if (w->source.kind == SOURCE_KERNEL_IOVEC)
-		bpf_loop(SEGMENTS_MAX, rewind_segment, &r, 0);
+		LOOP_SMALL(SEGMENTS_MAX, rewind_segment, &r);
 	if (r.back) {
 		w->source.kind = SOURCE_NONE;
 		return 0;

@@ -32,6 +32,8 @@ enum { false = 0, true = 1 };
 #define MSG_ERRQUEUE 0x2000
 
 /* include/net/tcp_states.h */
+#define TCP_SYN_SENT   2
+#define TCP_SYN_RECV   3
 #define TCP_FIN_WAIT1  4
 #define TCP_CLOSE      7
 #define TCP_CLOSE_WAIT 8
@@ -75,7 +77,7 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	__u16 skc_family;
-	volatile unsigned char skc_state;
+	unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -122,6 +124,10 @@ struct iov_iter___before_6_4 {
 	const struct iovec *iov;
 };
 
+struct iov_iter___before_5_14 {
+	unsigned int type; /* enum iter_type, and the direction in the lowest bit */
+};
+
 struct msghdr {
 	struct iov_iter msg_iter;
 	unsigned int msg_flags;
@@ -151,14 +157,19 @@ struct task_struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+	unsigned long r8;
 	unsigned long ax;
-	unsigned long si;
+	unsigned long cx;
 	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
 	unsigned long orig_ax;
+	unsigned long sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
 	__u64 regs[31];
+	__u64 sp;
 };
 struct pt_regs {
 	__u64 regs[31];
@@ -173,3 +184,30 @@ struct bpf_map;
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+
+/*
+ * A field of a kernel structure. Tracing programs may read it as it stands; kprobes, which are given
+ * plain numbers for addresses, must ask a helper (BASIC, subprogram.h).
+ */
+#ifdef BASIC
+#define READ(p, field) BPF_CORE_READ(p, field)
+#else
+#define READ(p, field) ((p)->field)
+#endif
+
+static __always_inline struct task_struct *current_task(void)
+{
+#ifdef BASIC
+	return (struct task_struct *)bpf_get_current_task();
+#else
+	return bpf_get_current_task_btf();
+#endif
+}
+
+/* A kernel may be built without. */
+static __always_inline bool uses_io_uring(void)
+{
+	struct task_struct *task = current_task();
+
+	return bpf_core_field_exists(task->io_uring) && READ(task, io_uring);
+}

@@ -25,15 +25,42 @@ STATE(tp_state_2, 1)
 STATE(tp_state_3, 2)
 STATE(tp_state_4, 3)
 
+#ifdef BASIC
+/* Four times: if one is skipped (maps.bpf.h), the others do it. */
+#define DESTROY(name)                       \
+	SEC("tp_btf/tcp_destroy_sock")      \
+	int BPF_PROG(name, struct sock *sk) \
+	{                                   \
+		on_destroy(sk);             \
+		return 0;                   \
+	}
+
+DESTROY(tp_destroy)
+DESTROY(tp_destroy_2)
+DESTROY(tp_destroy_3)
+DESTROY(tp_destroy_4)
+#endif
+
+/* A thread is no more. */
+static __always_inline void thread_forget(const struct unit_key *key)
+{
+#ifdef BASIC
+	__u64 id = (__u64)key->pid << 32 | key->id;
+
+	bpf_map_delete_elem(&receivings, &id);
+#endif
+	bpf_map_delete_elem(&units, key);
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
 {
-	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = old_tid};
-	__u32 pid = task->tgid;
+	struct unit_key key = {.pid = READ(task, tgid), .kind = UNIT_THREAD, .id = old_tid};
+	__u32 pid = READ(task, tgid);
 
 	/* Another program now: what was known of it holds no longer. */
 	if (selected[pid % SELECTED_SLOTS])
-		bpf_map_delete_elem(&units, &key);
+		thread_forget(&key);
 	if (!bpf_map_delete_elem(&procs, &pid))
 		__sync_fetch_and_add(&procs_generation, 1);
 	unjudged[pid % SELECTED_SLOTS] = 1;
@@ -44,7 +71,7 @@ int BPF_PROG(tp_exec, struct task_struct *task, int old_tid)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(tp_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 pid = parent->tgid, child_pid = child->tgid;
+	__u32 pid = READ(parent, tgid), child_pid = READ(child, tgid);
 	struct proc *proc, own = {};
 
 	/*
@@ -78,15 +105,16 @@ int BPF_PROG(tp_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(tp_exit, struct task_struct *task)
 {
-	struct unit_key key = {.pid = task->tgid, .kind = UNIT_THREAD, .id = task->pid};
-	__u32 pid = task->tgid;
+	struct unit_key key = {.pid = READ(task, tgid), .kind = UNIT_THREAD, .id = READ(task, pid)};
+	const struct signal_struct *signal = READ(task, signal);
+	__u32 pid = READ(task, tgid);
 
 	/*
 	 * Not by 'procs': a thread that ends before may have taken the process out of it already.
 	 */
 	if (selected[pid % SELECTED_SLOTS])
-		bpf_map_delete_elem(&units, &key);
-	if (task->signal->live.counter)
+		thread_forget(&key);
+	if (READ(signal, live.counter))
 		return 0;
 	if (!bpf_map_delete_elem(&procs, &pid))
 		__sync_fetch_and_add(&procs_generation, 1);

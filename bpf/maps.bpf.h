@@ -144,7 +144,7 @@ struct work {
 	__u64 at;     /* of them done with */
 	__u64 copied; /* gather(): bytes copied, and where the next segment starts in the message */
 	__u64 segment_at;
-	__u32 walk_first; /* the segment that this gather() began with */
+	__u32 segment; /* gather(): the one to look at next */
 	__u32 pad;
 	__u64 want_from;
 	__u32 want;
@@ -158,6 +158,8 @@ struct work {
 	__u32 is_blocking;
 	__u32 may_fail;  /* a send that finds no room */
 	__u32 is_proven; /* of the process (abi.h) */
+	__u32 slot;      /* of 'works' that this is */
+	__u32 pad2;
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */
 };
@@ -221,18 +223,63 @@ struct conn {
 	__u32 done; /* 'opened' when the end of the connection was told */
 	__u8 local_address[16];
 	__u8 remote_address[16];
+#ifdef BASIC
+	/* For a tap that is not told how a send ends (tap_kprobe.bpf.c). */
+	__u64 withheld_msg; /* what the send under way did not show to on_send_start() */
+	__u64 withheld_bytes;
+	__u32 start_seq; /* where the newest send began, */
+	__u32 has_start; /* if one was seen */
+#endif
 	struct stream rx, tx;
 };
 
 /*
- * conns: socket → its connection. Written by the taps; the kernel frees an entry with its socket.
+ * conns: socket → its connection, by socket.bpf.h. Written by the taps; the kernel frees an entry
+ * with its socket. BASIC: by the socket's address, freed when the socket is destroyed
+ * (forget.bpf.h). Full: the newest is not followed, counted.
  */
+#ifndef BASIC
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
 } conns SEC(".maps");
+#else
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 131072);
+	__type(key, __u64);
+	__type(value, struct conn);
+} conns SEC(".maps");
+#endif
+
+#ifdef BASIC
+/* A receive under way, as its function's entry showed it. */
+struct receiving {
+	__u64 sk, msg;
+	__u64 bytes; /* asked for */
+	__u64 stack; /* pointer at entry */
+	__u32 flags;
+	__u32 seen; /* bytes that were dealt with */
+	__u8 is_over;
+	__u8 pad[7];
+};
+
+/*
+ * receivings: pid_tgid → the receive that this thread makes, or the last one that it made. Written
+ * and read by the thread itself alone (tap_kprobe.bpf.c); freed at its exit. Full: the receive is
+ * not seen, counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, struct receiving);
+} receivings SEC(".maps");
+#endif
 
 /*
  * Keys are copied to the stack: before Linux 6.2 they may not lie in memory that a subprogram was
@@ -245,7 +292,7 @@ static __always_inline struct proc *proc_of(const struct work *w)
 	return bpf_map_lookup_elem(&procs, &pid);
 }
 
-SUBPROGRAM int count(__u32 counter)
+SUBPROGRAM1(count, __u32, counter)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
 

@@ -33,7 +33,7 @@ struct call {
 /* False: not a system call of the native ABI. */
 static __always_inline bool current_call(struct call *ret)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 #if defined(__TARGET_ARCH_x86)
@@ -54,14 +54,6 @@ static __always_inline bool current_call(struct call *ret)
 	ret->third = regs->regs[2];
 #endif
 	return true;
-}
-
-/* A kernel may be built without. */
-static __always_inline bool uses_io_uring(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	return bpf_core_field_exists(task->io_uring) && task->io_uring;
 }
 
 /*

@@ -24,14 +24,16 @@ static __always_inline bool copy_user(struct work *w, __u64 from)
 	return bpf_probe_read_user(w->scan.bytes + WINDOW_AT + at, n, (const void *)from) == 0;
 }
 
-static long gather_segment(__u32 i, struct work **ctx)
+STEP(gather_segment)
 {
-	struct work *w = *ctx;
-	__u64 vector[2], skip, n;
-	__u32 index = w->walk_first + i;
-	const void *entry = (const void *)(w->source.base + (__u64)index * 16);
-	__u64 full;
+	__u64 vector[2], skip, n, full;
+	const void *entry;
+	__u32 index;
 
+	if (!w || w->segment >= w->source.segments)
+		return 1;
+	index = w->segment++;
+	entry = (const void *)(w->source.base + (__u64)index * 16);
 	if (w->source.kind == SOURCE_KERNEL_IOVEC ? bpf_probe_read_kernel(vector, 16, entry)
 						  : bpf_probe_read_user(vector, 16, entry)) {
 		w->failed = 1;
@@ -71,10 +73,8 @@ static long gather_segment(__u32 i, struct work **ctx)
 }
 
 /* Copies 'want' (≤ HEAD_WINDOW) bytes from 'from' on. False: they cannot be read. */
-SUBPROGRAM int gather(struct work *w, __u64 from, __u32 want)
+SUBPROGRAM3(gather, struct work *, w, __u64, from, __u32, want)
 {
-	struct work *ctx = w;
-
 	if (!w || want > HEAD_WINDOW)
 		return false;
 	w->want_from = from;
@@ -86,11 +86,11 @@ SUBPROGRAM int gather(struct work *w, __u64 from, __u32 want)
 		return copy_user(w, w->source.base + w->source.skip + from);
 	case SOURCE_USER_IOVEC:
 	case SOURCE_KERNEL_IOVEC:
-		w->walk_first = w->source.first;
+		w->segment = w->source.first;
 		w->segment_at = w->source.first_at;
-		if (w->source.segments > SEGMENTS_MAX || w->walk_first >= w->source.segments)
+		if (w->source.segments > SEGMENTS_MAX)
 			return false;
-		bpf_loop(w->source.segments - w->walk_first, gather_segment, &ctx, 0);
+		LOOP_STEPS(SEGMENTS_MAX, gather_segment, w, NULL);
 		return !w->failed && w->copied == want;
 	default:
 		return false;

@@ -20,11 +20,6 @@
 #define LINES_MAX   1024 /* of a window */
 #define SHORT_SEND  16384
 
-struct walk {
-	struct work *w;
-	struct conn *c;
-};
-
 static __always_inline struct stream *this_stream(struct conn *c, const struct work *w)
 {
 	return w->is_tx ? &c->tx : &c->rx;
@@ -61,7 +56,7 @@ struct drop {
 	__u32 exchange;
 };
 
-static long drop_one(__u32 i, struct drop *d)
+SMALL_STEP drop_one(__u32 i, struct drop *d)
 {
 	if (d->exchange == d->c->opened)
 		return 1;
@@ -73,14 +68,14 @@ static long drop_one(__u32 i, struct drop *d)
  * Whether the open requests of a server have been answered can no longer be told: none of them may
  * be a parent from now on. The exchanges themselves go on.
  */
-SUBPROGRAM int contexts_drop(struct conn *c)
+SUBPROGRAM1(contexts_drop, struct conn *, c)
 {
 	struct drop d = {.c = c};
 
 	if (!c || c->role != ROLE_SERVER)
 		return 0;
 	d.exchange = c->closed;
-	bpf_loop(PIPELINE_MAX, drop_one, &d, 0);
+	LOOP_SMALL(PIPELINE_MAX, drop_one, &d);
 	return 0;
 }
 
@@ -92,7 +87,7 @@ static __always_inline void give_up(struct conn *c, __u32 counter)
 }
 
 /* The last byte of a message was scanned. */
-SUBPROGRAM int message_done(struct work *w, struct conn *c)
+SUBPROGRAM2(message_done, struct work *, w, struct conn *, c)
 {
 	struct stream *s;
 	bool is_response;
@@ -121,7 +116,7 @@ SUBPROGRAM int message_done(struct work *w, struct conn *c)
  * The first bytes of a message are there: which exchange does it belong to? False: the connection
  * was given up.
  */
-SUBPROGRAM int message_start(struct work *w, struct conn *c)
+SUBPROGRAM2(message_start, struct work *, w, struct conn *, c)
 {
 	const struct stream *other;
 	struct stream *s;
@@ -186,13 +181,17 @@ static __always_inline __u8 request_method(const struct conn *c, __u32 exchange)
 }
 
 /* Lines until the head ends, the phase changes, or the window is used up. */
-static long scan_line(__u32 i, struct walk *l)
+STEP(scan_line)
 {
-	struct work *w = l->w;
-	struct stream *s = this_stream(l->c, w);
-	__u32 pos = w->pos, end = w->end, length;
 	int r = LINE_MORE, newline;
+	__u32 pos, end, length;
+	struct stream *s;
 
+	if (!w || !c)
+		return 1;
+	s = this_stream(c, w);
+	pos = w->pos;
+	end = w->end;
 	if (pos >= end)
 		return 1;
 	newline = http_find_newline(&w->scan, pos, end);
@@ -227,7 +226,7 @@ static long scan_line(__u32 i, struct walk *l)
 	return r != LINE_MORE ? 1 : 0;
 }
 
-SUBPROGRAM int carry_over(struct work *w, struct stream *s)
+SUBPROGRAM2(carry_over, struct work *, w, struct stream *, s)
 {
 	__u32 length, i;
 
@@ -246,7 +245,7 @@ SUBPROGRAM int carry_over(struct work *w, struct stream *s)
 	return 0;
 }
 
-SUBPROGRAM int carry_back(struct work *w, struct stream *s)
+SUBPROGRAM2(carry_back, struct work *, w, struct stream *, s)
 {
 	__u32 length, i;
 
@@ -444,7 +443,7 @@ static __always_inline bool ends_here(const struct work *w, const struct stream 
  * A head, or a part of one, was scanned: 'length' new bytes. Decides and records, then moves the
  * stream on to the body if the head has ended.
  */
-SUBPROGRAM int head_part(struct work *w, struct conn *c, __u32 length, bool starts)
+SUBPROGRAM4(head_part, struct work *, w, struct conn *, c, __u32, length, bool, starts)
 {
 	bool ended, is_request, was_truncated, complete = false, tunnel = false;
 	__u32 flags = starts ? HEAD_START : 0;
@@ -535,15 +534,17 @@ static __always_inline bool window_open(struct work *w, struct stream *s, __u64 
  * One step of the walk: a stretch of a body, or a window. Returns 1 when there is nothing more to
  * do.
  */
-static long walk_window(__u32 i, struct walk *l)
+STEP(walk_window)
 {
-	struct work *w = l->w;
-	struct conn *c = l->c;
-	struct stream *s = this_stream(c, w);
-	__u64 rest = w->bytes - w->at;
 	bool in_head, starts = false;
+	struct stream *s;
 	__u32 length;
+	__u64 rest;
 
+	if (!w || !c)
+		return 1;
+	s = this_stream(c, w);
+	rest = w->bytes - w->at;
 	if (!rest || c->off)
 		return 1;
 	if (s->phase == PHASE_BODY) {
@@ -591,7 +592,7 @@ static long walk_window(__u32 i, struct walk *l)
 		starts = true;
 	}
 
-	bpf_loop(LINES_MAX, scan_line, l, 0);
+	LOOP_STEPS(LINES_MAX, scan_line, w, c);
 	if (w->result == LINE_BAD) {
 		no_http(w, c, s);
 		w->at = w->bytes;

@@ -26,16 +26,10 @@ const volatile __u32 recvmsg_arguments = 5;
 		word_;                                                                   \
 	})
 
-/* A send that fails before it has copied anything is none. */
-static __always_inline bool may_send(const struct sock *sk)
-{
-	return !sk->sk_err && !(sk->sk_shutdown & SEND_SHUTDOWN);
-}
-
 /* Nothing leaves, or the little that fits behind the last bytes: not before the end is it known. */
 static __always_inline bool may_leave(const struct sock *sk, const struct msghdr *msg)
 {
-	return has_room(sk) || !(msg->msg_flags & MSG_DONTWAIT);
+	return has_room(sk) || !(READ(msg, msg_flags) & MSG_DONTWAIT);
 }
 
 #define SEND_START(name, copy)                                                      \

@@ -318,6 +318,7 @@ static int start_probe(struct daemon *d)
 		.head_bytes_max = d->config->head_bytes_max,
 		.processes_max = d->config->processes_max,
 		.requests_max = d->config->requests_max,
+		.connections_max = d->config->connections_max,
 		.ring_bytes = d->config->ring_bytes,
 	};
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};

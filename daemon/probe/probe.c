@@ -89,6 +89,10 @@ static int tap_load(struct tap *tap, const struct probe_options *o)
 	bpf_map__set_max_entries(tap->requests, o->requests_max);
 	bpf_map__set_max_entries(tap->units, o->requests_max);
 	bpf_map__set_max_entries(tap->joins, o->requests_max);
+	if (tap->conns)
+		bpf_map__set_max_entries(tap->conns, o->connections_max);
+	if (tap->receivings)
+		bpf_map__set_max_entries(tap->receivings, o->requests_max);
 	r = bpf_object__load_skeleton(tap->base);
 	return r ? r : bpf_object__attach_skeleton(tap->base);
 }
@@ -99,6 +103,7 @@ static const struct {
 } taps[_PROBE_TAP_MAX] = {
 	[PROBE_TAP_FENTRY] = {tap_fentry_open, tap_fentry_share},
 	[PROBE_TAP_TRACEPOINT] = {tap_tracepoint_open, tap_tracepoint_share},
+	[PROBE_TAP_KPROBE] = {tap_kprobe_open, tap_kprobe_share},
 };
 
 /* Returns 0, TAP_REFUSED with the reason kept, or a negative errno, with the reason kept too. */
@@ -108,10 +113,6 @@ static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel
 	struct probe_refusal *refusal = &p->refusals[tap];
 	int r;
 
-	if (!taps[tap].open) {
-		snprintf(refusal->reason, sizeof(refusal->reason), "this version has no such tap");
-		return TAP_REFUSED;
-	}
 	first_warning[0] = '\0';
 	r = taps[tap].open(kernel, &p->tap, refusal);
 	if (r > 0)
@@ -127,18 +128,6 @@ static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel
 	taps[tap].share(&p->tap);
 	p->used = tap;
 	return 0;
-}
-
-/* The enumerators of enum bpf_func_id are the helpers that a kernel has. */
-static bool has_helper(const struct btf *kernel, const char *name)
-{
-	int id = btf__find_by_name_kind(kernel, "bpf_func_id", BTF_KIND_ENUM);
-	const struct btf_type *type = id < 0 ? NULL : btf__type_by_id(kernel, (__u32)id);
-
-	for (int i = 0; type && i < btf_vlen(type); i++)
-		if (strcmp(btf__name_by_offset(kernel, btf_enum(type)[i].name_off), name) == 0)
-			return true;
-	return false;
 }
 
 /*
@@ -160,12 +149,6 @@ static int choose_tap(struct probe *p, const struct btf *kernel, const struct pr
 
 		if (o->tap >= 0 && o->tap != tap)
 			continue;
-		/* All taps share the core, and of what that needs this came last. */
-		if (!has_helper(kernel, "BPF_FUNC_loop")) {
-			snprintf(p->refusals[tap].reason, sizeof(p->refusals[tap].reason),
-				 "needs bpf_loop(), which Linux has since 5.17");
-			continue;
-		}
 		r = tap_try(p, (enum probe_tap)tap, kernel, o);
 		if (!r)
 			return 0;

@@ -20,6 +20,7 @@ struct probe_options {
 	uint32_t head_bytes_max;
 	uint32_t processes_max;
 	uint32_t requests_max;
+	uint32_t connections_max;
 	uint32_t ring_bytes;
 };
 

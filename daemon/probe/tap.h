@@ -7,6 +7,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ struct tap {
 	struct bpf_object_skeleton *base;
 	struct bpf_object *object;
 	struct bpf_map *ring, *procs, *requests, *units, *joins, *counters;
+	struct bpf_map *conns;      /* of basic objects only (bpf/subprogram.h), else NULL */
+	struct bpf_map *receivings; /* of the kprobe tap only */
 	/*
 	 * In memory that is shared with the kernel side; valid after loading, through
 	 * tap_*_share().
@@ -47,24 +50,6 @@ struct tap {
 	} while (0)
 
 /*
- * Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number
- * from 2.
- */
-static inline bool tap_is_copy(const struct bpf_program *program)
-{
-	const char *name = bpf_program__name(program);
-	size_t n = strlen(name);
-
-	return n > 2 && name[n - 2] == '_' && name[n - 1] >= '2' && name[n - 1] <= '9';
-}
-
-/* The copy that is needed on every kernel, for what interrupts do (life.bpf.h). */
-static inline bool tap_is_nested(const struct bpf_program *program)
-{
-	return strcmp(bpf_program__name(program), "tp_state_2") == 0;
-}
-
-/*
  * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or
  * TAP_REFUSED with the reason in 'ret_refusal'.
  */
@@ -80,3 +65,27 @@ void tap_fentry_share(struct tap *tap);
 int tap_tracepoint_open(const struct btf *kernel, struct tap *ret_tap,
 			struct probe_refusal *ret_refusal);
 void tap_tracepoint_share(struct tap *tap);
+int tap_kprobe_open(const struct btf *kernel, struct tap *ret_tap,
+		    struct probe_refusal *ret_refusal);
+void tap_kprobe_share(struct tap *tap);
+
+/* How many arguments a function of the kernel has; negative: there is no such function. */
+int tap_arguments(const struct btf *kernel, const char *function);
+/* The same of tcp_recvmsg(); TAP_REFUSED where it is none that is known. */
+int tap_recvmsg_arguments(const struct btf *kernel, uint32_t *ret_n,
+			  struct probe_refusal *ret_refusal);
+/* Whether the kernel has a helper, by its name in enum bpf_func_id. */
+bool tap_has_helper(const struct btf *kernel, const char *name);
+/*
+ * Whether a program is a copy of another (COPIES in bpf/maps.bpf.h): its name ends in a number
+ * from 2.
+ */
+bool tap_is_copy(const struct bpf_program *program);
+/* Copies that are needed on every kernel, for what interrupts do (life.bpf.h). */
+bool tap_is_nested(const struct bpf_program *program);
+/* Whether a task may be preempted inside of a program. */
+bool tap_is_preemptible(void);
+/* The same of a program at a tracepoint. */
+bool tap_tracepoints_are_preemptible(const struct btf *kernel);
+/* Leaves out programs for functions that this kernel has not, and copies if they are not needed. */
+void tap_choose_programs(const struct btf *kernel, struct bpf_object *object, bool needs_copies);

@@ -4,6 +4,7 @@
  * services (e2e).
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +24,8 @@
 static struct probe *probe;
 static struct event_reader *reader;
 
-#define EVENTS_MAX 64
+#define EVENTS_MAX      64
+#define CONNECTIONS_MAX 64
 static struct event events[EVENTS_MAX];
 static char texts[EVENTS_MAX][4096];
 static unsigned int n_events;
@@ -74,6 +76,7 @@ static int setup(void **state)
 					.head_bytes_max = 16384,
 					.processes_max = 16,
 					.requests_max = 64,
+					.connections_max = CONNECTIONS_MAX,
 					.ring_bytes = 65536};
 
 	(void)state;
@@ -265,7 +268,7 @@ static void test_messages_of_one_call(void **state)
 	int fds[2];
 
 	(void)state;
-	if (probe_tap_used(probe) != PROBE_TAP_FENTRY)
+	if (probe_tap_used(probe) == PROBE_TAP_TRACEPOINT)
 		skip();
 	for (int i = 0; i < 4; i++) {
 		vectors[i][0] = (struct iovec){buffers[i], 4};
@@ -327,6 +330,109 @@ static void test_no_room(void **state)
 	}
 	move(fds[1], fds[0], RESPONSE);
 	assert_int_equal(responses_of_server(), 1);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
+/* The table of sockets of basic taps, by its name; negative where the sockets themselves hold it. */
+static int sockets_table(void)
+{
+	__u32 id = 0;
+
+	while (bpf_map_get_next_id(id, &id) == 0) {
+		struct bpf_map_info info = {0};
+		__u32 length = sizeof(info);
+		int fd = bpf_map_get_fd_by_id(id);
+
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &length) == 0 &&
+		    info.type == BPF_MAP_TYPE_HASH && strcmp(info.name, "conns") == 0)
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+static unsigned int entries(int map)
+{
+	unsigned int n = 0;
+	__u64 key;
+
+	for (void *before = NULL; bpf_map_get_next_key(map, before, &key) == 0; before = &key)
+		n++;
+	return n;
+}
+
+static uint64_t counter(const char *name)
+{
+	for (size_t i = 0; i < probe_counters(); i++)
+		if (strcmp(probe_counter_name(i), name) == 0)
+			return probe_counter_read(probe, i);
+	return 0;
+}
+
+/* A full table refuses the newest and counts it; sockets that are gone leave nothing in it. */
+static void test_table_of_sockets(void **state)
+{
+	int pairs[CONNECTIONS_MAX][2], map = sockets_table();
+	uint64_t refused = counter("no_state");
+
+	(void)state;
+	if (map < 0)
+		skip();
+	/* Each has two ends. */
+	for (int i = 0; i < CONNECTIONS_MAX; i++) {
+		connect_pair(pairs[i]);
+		move(pairs[i][0], pairs[i][1], REQUEST);
+		if (i == CONNECTIONS_MAX / 2 - 1) {
+			assert_int_equal(entries(map), CONNECTIONS_MAX);
+			assert_int_equal(counter("no_state"), refused);
+		}
+	}
+	assert_int_equal(entries(map), CONNECTIONS_MAX);
+	assert_true(counter("no_state") >= refused + CONNECTIONS_MAX);
+	event_reader_drain(reader);
+	for (int i = 0; i < CONNECTIONS_MAX; i++) {
+		close(pairs[i][0]);
+		close(pairs[i][1]);
+	}
+	usleep(50000);
+	assert_int_equal(entries(map), 0);
+	connect_pair(pairs[0]);
+	move(pairs[0][0], pairs[0][1], REQUEST);
+	assert_int_equal(entries(map), 2);
+	close(pairs[0][0]);
+	close(pairs[0][1]);
+	event_reader_drain(reader);
+	close(map);
+}
+
+/*
+ * Bytes that leave the socket by splice are not seen, whatever lies where the receive before them
+ * had put as many.
+ */
+static void test_splice_behind_a_short_receive(void **state)
+{
+	struct timeval patience = {.tv_usec = 1000};
+	char bytes[8192];
+	int fds[2], ends[2];
+	ssize_t n = (ssize_t)strlen(REQUEST);
+
+	(void)state;
+	n_events = 0;
+	connect_pair(fds);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)),
+			 0);
+	assert_int_equal(send(fds[0], REQUEST, (size_t)n, 0), n);
+	assert_int_equal(recv(fds[1], bytes, sizeof(bytes), MSG_WAITALL), n);
+	assert_int_equal(send(fds[1], RESPONSE, strlen(RESPONSE), 0), strlen(RESPONSE));
+	assert_int_equal(recv(fds[0], bytes, sizeof(bytes), 0), strlen(RESPONSE));
+	assert_int_equal(send(fds[0], REQUEST, (size_t)n, 0), n);
+	assert_int_equal(splice(fds[1], NULL, ends[1], NULL, sizeof(bytes), 0), n);
+	expect_received(REQUEST);
+	close(ends[0]);
+	close(ends[1]);
 	close(fds[0]);
 	close(fds[1]);
 	event_reader_drain(reader);
@@ -402,6 +508,8 @@ int main(void)
 		cmocka_unit_test(test_peek_and_vector),
 		cmocka_unit_test(test_messages_of_one_call),
 		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_table_of_sockets),
+		cmocka_unit_test(test_splice_behind_a_short_receive),
 		cmocka_unit_test(test_unselected_is_not_followed),
 		cmocka_unit_test(test_map_memory_is_bounded),
 		cmocka_unit_test(test_nothing_stays_behind),

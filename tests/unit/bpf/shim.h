@@ -22,6 +22,7 @@
 #define __always_inline inline __attribute__((always_inline, unused))
 #endif
 #define BPF_F_NO_PREALLOC 1
+#define READ(p, field)    ((p)->field)
 
 /* --- maps: up to 256 entries each, found by the map's address */
 
