@@ -93,6 +93,19 @@ def case_java_chain_daemon_late(run):
     return judge_chain(run, daemon, front, back, in_flight_before=daemon.ready_ns)
 
 
+def case_java_few_daemon_late(run):
+    """500 requests at 8 connections, the daemon starts in the middle: the same for slow machines."""
+    need("java", "javac")
+    front, back = java_chain(run)
+    load = run.load_start(front.port, 500, 8, traceparent=20, rate=12)
+    time.sleep(1.5)
+    daemon = run.daemon()
+    expect(load.running(), "the load was over before the daemon was ready")
+    status = load.wait(120)
+    expect(status == 0, f"load: {load.stdout}")
+    return judge_chain(run, daemon, front, back, in_flight_before=daemon.ready_ns)
+
+
 def case_java25_chain(run):
     """Java 25, both services."""
     need("javac")
