@@ -35,31 +35,38 @@ const volatile __u32 recvmsg_arguments = 5;
 #endif
 
 /*
- * A send begins. If the one before began at this very place nothing of it was taken: it failed, or
- * it waits for room and this one is ahead of it.
+ * A send begins at 'seq'. If the one before began at this very place nothing of it was taken: it
+ * failed, or it waits for room and this one is ahead of it.
  */
-static __always_inline void note_start(struct sock *sk)
+static __always_inline struct conn *before_start(struct sock *sk, __u32 seq)
 {
-	__u32 seq = READ(tcp_of(sk), write_seq);
 	struct conn *c = socket_conn(sk);
 
 	if (!c)
-		return;
+		return NULL;
 	if (c->has_start && c->start_seq == seq)
 		send_failed(c, seq);
+	c->withheld_msg = 0;
+	return c;
+}
+
+/* 'c': as before_start() returned it; the first send of a connection makes it. */
+static __always_inline void note_start(struct sock *sk, struct conn *c, __u32 seq)
+{
+	if (!c)
+		c = socket_conn(sk);
+	if (!c)
+		return;
 	c->start_seq = seq;
 	c->has_start = 1;
-	c->withheld_msg = 0;
 }
 
 /*
  * No room, and it does not wait: nothing leaves, or the little that fits behind the last bytes. What
  * it was is seen when the lock is released.
  */
-static __always_inline void withhold(struct sock *sk, struct msghdr *msg, __u64 bytes)
+static __always_inline void withhold(struct conn *c, struct msghdr *msg, __u64 bytes)
 {
-	struct conn *c = socket_conn(sk);
-
 	if (!c)
 		return;
 	c->withheld_msg = (__u64)msg;
@@ -72,14 +79,18 @@ int kp_send_start(struct pt_regs *ctx)
 	struct sock *sk = (struct sock *)ARGUMENT_1(ctx);
 	struct msghdr *msg = (struct msghdr *)ARGUMENT_2(ctx);
 	__u64 bytes = ARGUMENT_3(ctx);
+	struct conn *c;
+	__u32 seq;
 
 	if (!may_be_selected() || !bytes || !may_send(sk))
 		return 0;
-	note_start(sk);
+	seq = READ(tcp_of(sk), write_seq);
+	c = before_start(sk, seq);
 	if (has_room(sk) || !(READ(msg, msg_flags) & MSG_DONTWAIT))
 		on_send_start(sk, msg, bytes, 0);
 	else
-		withhold(sk, msg, bytes);
+		withhold(c, msg, bytes);
+	note_start(sk, c, seq);
 	return 0;
 }
 
@@ -89,11 +100,15 @@ int kp_if_sendpage_start(struct pt_regs *ctx)
 {
 	struct sock *sk = (struct sock *)ARGUMENT_1(ctx);
 	__u64 bytes = ARGUMENT_4(ctx);
+	struct conn *c;
+	__u32 seq;
 
 	if (!may_be_selected() || !bytes || !may_send(sk))
 		return 0;
-	note_start(sk);
+	seq = READ(tcp_of(sk), write_seq);
+	c = before_start(sk, seq);
 	on_send_start(sk, NULL, bytes, 0);
+	note_start(sk, c, seq);
 	return 0;
 }
 
