@@ -57,6 +57,22 @@ static void add_tap(struct daemon *d, cJSON *answer)
 	}
 }
 
+static void add_features(struct daemon *d, cJSON *answer)
+{
+	cJSON *features = cJSON_AddArrayToObject(answer, "features");
+	struct probe_feature known[PROBE_FEATURES];
+
+	probe_features(d->probe, known);
+	for (size_t i = 0; i < PROBE_FEATURES; i++) {
+		cJSON *item = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(item, "name", known[i].name);
+		cJSON_AddBoolToObject(item, "available", !known[i].missing);
+		add_text(item, "reason", known[i].missing);
+		cJSON_AddItemToArray(features, item);
+	}
+}
+
 static double spans_lost(void)
 {
 	static const enum metric losses[] = {METRIC_QUEUE_FULL,        METRIC_SPANS_REFUSED,
@@ -103,7 +119,7 @@ static int report_status(struct daemon *d, cJSON *answer)
 				(double)((now_ns(CLOCK_MONOTONIC) - d->start_ns) / NSEC_PER_SEC));
 	add_text(answer, "config", d->options->config_path);
 	add_tap(d, answer);
-	cJSON_AddArrayToObject(answer, "features");
+	add_features(d, answer);
 	add_endpoint(d, answer);
 
 	object = cJSON_AddObjectToObject(answer, "spans");

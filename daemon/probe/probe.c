@@ -15,6 +15,7 @@
 
 struct probe {
 	enum probe_tap used;
+	bool has_io_threads; /* io_uring's workers are threads of their process */
 	struct tap tap;
 	struct probe_refusal refusals[_PROBE_TAP_MAX];
 	int n_cpus;
@@ -179,6 +180,7 @@ int probe_new(const struct probe_options *o, struct probe **ret,
 	if (!kernel)
 		return errno == ENOMEM ? -ENOMEM : PROBE_NO_BTF;
 
+	p->has_io_threads = tap_arguments(kernel, "create_io_thread") >= 0;
 	r = choose_tap(p, kernel, o);
 	memcpy(ret_refusals, p->refusals, sizeof(p->refusals));
 	if (r)
@@ -203,6 +205,23 @@ enum probe_tap probe_tap_used(const struct probe *p)
 const struct probe_refusal *probe_refusals(const struct probe *p)
 {
 	return p->refusals;
+}
+
+void probe_features(const struct probe *p, struct probe_feature ret_features[PROBE_FEATURES])
+{
+	static const char by_registers[] = "the tracepoint tap finds bytes by the system call";
+	bool is_blind = p->used == PROBE_TAP_TRACEPOINT;
+	const char *io_uring = NULL;
+
+	if (is_blind)
+		io_uring = by_registers;
+	else if (!p->has_io_threads)
+		io_uring = "its workers are threads of the kernel before Linux 5.12";
+	ret_features[0] = (struct probe_feature){"receives by io_uring", io_uring};
+	ret_features[1] = (struct probe_feature){"every message of a recvmmsg",
+						 is_blind ? by_registers : NULL};
+	ret_features[2] = (struct probe_feature){"receives of 32-bit processes",
+						 is_blind ? by_registers : NULL};
 }
 
 int probe_ring_fd(const struct probe *p)

@@ -43,6 +43,14 @@ const char *probe_tap_name(enum probe_tap tap); /* "fentry", "tracepoint", "kpro
 enum probe_tap probe_tap_used(const struct probe *p);
 const struct probe_refusal *probe_refusals(const struct probe *p); /* _PROBE_TAP_MAX of them */
 
+/* What a tap on this kernel can see, and what it cannot. */
+struct probe_feature {
+	const char *name;
+	const char *missing; /* why it is not there; NULL: it is */
+};
+#define PROBE_FEATURES 3
+void probe_features(const struct probe *p, struct probe_feature ret_features[PROBE_FEATURES]);
+
 /* The ring's file descriptor, for event/; owned by the probe. */
 int probe_ring_fd(const struct probe *p);
 

@@ -171,6 +171,7 @@ def case_control(run):
     time.sleep(2.5)
     status = daemon.control("status")
     expect("tap" in status.lower(), f"status says nothing of the tap: {status}")
+    expect("receives by io_uring: " in status, f"status does not say what the tap can see: {status}")
     json.loads(daemon.control("status", "--json"))
     processes = daemon.control("processes")
     expect(str(back.pid) in processes, f"the traced process is not listed: {processes}")
