@@ -457,8 +457,7 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 		if (copy)
 			return;
 		unjudged[pid % SELECTED_SLOTS] = 1;
-		emit_process(PROCESS_LISTEN, current_task(), 0,
-			     READ(sk, __sk_common.skc_num));
+		emit_process(PROCESS_LISTEN, current_task(), 0, READ(sk, __sk_common.skc_num));
 		return;
 	}
 	if (new_state == TCP_CLOSE_WAIT)
