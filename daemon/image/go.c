@@ -33,7 +33,6 @@
 
 #define FUNCTIONS_MAX (1 << 24)
 
-
 /* --- the texts of the build info */
 
 /* "go1.26.8 X:nodwarf5", "devel go1.27-abc Mon ...": the word that starts with "go". */

@@ -73,7 +73,9 @@ static const struct measured rows[] = {
 	{GO_FIELD_VALUE_CTX_KEY, 17, 27, 16},
 	{GO_FIELD_VALUE_CTX_VAL, 17, 27, 32},
 	{GO_FIELD_CANCEL_CTX_CONTEXT, 17, 27, 0},
-	{GO_FIELD_TIMER_CTX_CANCEL_CTX, 17, 27, 0},
+	{GO_FIELD_TIMER_CTX_CANCEL_CTX, 17, 19, 0},
+	{GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER, 20, 20, 0},
+	{GO_FIELD_TIMER_CTX_CANCEL_CTX, 21, 27, 0},
 	{GO_FIELD_WITHOUT_CANCEL_CTX_C, 21, 27, 0},
 	{GO_FIELD_WRITER_BUF, 17, 27, 16},
 	{GO_FIELD_WRITER_N, 17, 27, 40},
@@ -132,7 +134,9 @@ void go_measured_fill(struct go_program *program)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct go_offset *offset = &program->offsets[rows[i].field];
 
-		if (applies(&rows[i], minor) && offset->source == GO_SOURCE_NONE)
+		/* Of a struct that the program describes, the description is all there is. */
+		if (applies(&rows[i], minor) &&
+		    program->layouts[go_field_struct(rows[i].field)] == 0)
 			*offset = (struct go_offset){.source = GO_SOURCE_TABLE,
 						     .bytes = rows[i].bytes};
 	}

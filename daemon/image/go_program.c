@@ -95,9 +95,11 @@ static int find_sites(struct go_file *file, const struct go_table *table,
 			      &program->functions[GO_FUNCTION_RUNQPUT], &program->newproc_runqput);
 	if (r)
 		return r;
-	if (!takes_registers(program, table))
-		give_up(program,
-			"built by a Go that passes arguments on the stack (1.16 or older)");
+	if (go_file_is_spent(file))
+		give_up(program, "the file is damaged: reading it did not end");
+	else if (!takes_registers(program, table))
+		give_up(program, "built by a Go that passes arguments on the stack (before 1.17; "
+				 "arm64: 1.18)");
 	return 0;
 }
 

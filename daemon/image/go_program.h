@@ -147,6 +147,8 @@ struct go_function_facts {
 	X(VALUE_CTX_VAL, VALUE_CTX, "val", INTERFACE)                          \
 	X(CANCEL_CTX_CONTEXT, CANCEL_CTX, "Context", INTERFACE)                \
 	X(TIMER_CTX_CANCEL_CTX, TIMER_CTX, "cancelCtx", STRUCT)                \
+	/* In 1.20 a pointer: at most one of the two is known. */              \
+	X(TIMER_CTX_CANCEL_CTX_POINTER, TIMER_CTX, "cancelCtx", POINTER)       \
 	X(WITHOUT_CANCEL_CTX_C, WITHOUT_CANCEL_CTX, "c", INTERFACE)            \
 	X(WRITER_BUF, WRITER, "buf", SLICE)                                    \
 	X(WRITER_N, WRITER, "n", INTEGER)                                      \
@@ -188,7 +190,7 @@ enum go_struct {
 	_GO_STRUCT_MAX,
 };
 
-/* "goid"; in "g" */
+/* "goid", of "runtime.g" */
 const char *go_field_name(enum go_field field);
 enum go_struct go_field_struct(enum go_field field);
 const char *go_struct_name(enum go_struct id);

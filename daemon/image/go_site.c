@@ -3,7 +3,9 @@
  * and arm64, obj6.go and obj7.go, "stacksplit"), with R14 (arm64 R28) the goroutine:
  *
  *	amd64	[LEAQ -frame(SP), R12]  CMPQ SP|R12, 16(R14)  JLS morestack  [PUSHQ BP]
- *	arm64	MOVD 16(g), R16  [SUB $frame, RSP, R17]  CMP R16, RSP|R17  BLS morestack
+ *	arm64	MOVD 16(g), R16  [R17 = RSP - frame]  CMP R16, RSP|R17  BLS morestack
+ *
+ * with 24 instead of 16 in functions that run on the system stack.
  *
  * The jump of the check, and a push that follows it, are emulated by the kernel (x86's
  * uprobes.c, arm64's simulate-insn.c); most other instructions are single-stepped at many times
@@ -55,7 +57,8 @@ static bool read_prologue_amd64(const uint8_t *p, size_t n, struct prologue *ret
 	else if (memcmp(p, "\x4c\x8d\xa4\x24", 4) == 0) /* LEAQ disp32(SP), R12 */
 		at = 8;
 	/* CMPQ SP, 16(R14), or CMPQ R12, 16(R14) */
-	if (memcmp(p + at, at > 0 ? "\x4d\x3b\x66\x10" : "\x49\x3b\x66\x10", 4) != 0)
+	if (memcmp(p + at, at > 0 ? "\x4d\x3b\x66" : "\x49\x3b\x66", 3) != 0 ||
+	    (p[at + 3] != 16 && p[at + 3] != 24))
 		return false;
 	at += 4;
 	ret->jump = at;
@@ -105,7 +108,8 @@ static bool is_frame_made_amd64(const uint8_t *p, size_t end)
 
 static bool is_between_arm64(uint32_t word)
 {
-	return (word & 0xff8003ff) == 0xd10003f1 || /* SUB $n, RSP, R17 */
+	return word == 0x910003f1 ||                /* MOVD RSP, R17 */
+	       (word & 0xff8003ff) == 0xd10003f1 || /* SUB $n, RSP, R17 */
 	       (word & 0xff8003ff) == 0xd1000231 || /* SUB $n, R17, R17 */
 	       (word & 0xff80001f) == 0xd280001b || /* MOVD $n, R27 */
 	       (word & 0xff80001f) == 0xf280001b || /* MOVK $n, R27 */
@@ -114,7 +118,8 @@ static bool is_between_arm64(uint32_t word)
 
 static bool read_prologue_arm64(const uint8_t *p, size_t n, struct prologue *ret)
 {
-	if (n < 32 || get_le32(p) != 0xf9400b90) /* MOVD 16(g), R16 */
+	/* MOVD 16(g), R16, or MOVD 24(g), R16 */
+	if (n < 32 || (get_le32(p) != 0xf9400b90 && get_le32(p) != 0xf9400f90))
 		return false;
 	for (size_t at = 4; at + 8 <= n; at += 4) {
 		uint32_t word = get_le32(p + at), jump = get_le32(p + at + 4);
@@ -155,7 +160,7 @@ static int find_body(struct go_file *file, const struct go_table *table,
 	r = go_stack_open(file, table, entry, &stack);
 	if (r)
 		return r;
-	while (go_stack_next(&stack, &range) == GO_STACK_RANGE) {
+	while ((r = go_stack_next(&stack, &range)) == GO_STACK_RANGE) {
 		if (range.depth < 0)
 			return ELF_SHORT;
 		if (range.depth > 0) {
@@ -163,32 +168,32 @@ static int find_body(struct go_file *file, const struct go_table *table,
 			return 0;
 		}
 	}
-	return ELF_SHORT;
+	return r < 0 ? r : ELF_SHORT;
 }
 
-static int find_body_site(struct go_file *file, const struct go_table *table,
-			  const struct go_function_entry *entry, const uint8_t *start, size_t n,
-			  struct go_site *ret)
+/* The site of a function without a stack check; 'body' is from its start. */
+static struct go_site body_site(bool arm64, const uint8_t *start, uint64_t body)
 {
-	bool arm64 = is_arm64(file);
-	uint64_t body;
-	int r;
+	if (body == 0 || body >= START_BYTES ||
+	    !(arm64 ? is_frame_made_arm64(start, body) : is_frame_made_amd64(start, body)))
+		return no_site("the function begins like none of Go 1.17 to 1.27");
+	if (!arm64 && body == 1)
+		return (struct go_site){.class = GO_SITE_PUSH_BP};
+	return (struct go_site){.class = GO_SITE_BODY, .offset = body};
+}
 
-	r = find_body(file, table, entry, &body);
-	if (r < 0)
-		return r;
-	if (r) {
-		*ret = no_site("the function has no stack frame, or its stack table is damaged");
-		return 0;
-	}
-	if (body == entry->address || body - entry->address >= n ||
-	    !(arm64 ? is_frame_made_arm64(start, body - entry->address)
-		    : is_frame_made_amd64(start, body - entry->address))) {
-		*ret = no_site("the function begins like none of Go 1.17 to 1.27");
-		return 0;
-	}
-	*ret = (struct go_site){.class = GO_SITE_BODY, .offset = body - entry->address};
-	return 0;
+/* The same with one; its table must agree that the frame is not made before. */
+static struct go_site check_site(bool arm64, const uint8_t *start, const struct prologue *p,
+				 uint64_t body)
+{
+	if (arm64)
+		return body > p->jump
+			       ? (struct go_site){.class = GO_SITE_STACK_B_LS, .offset = p->jump}
+			       : no_site("the function's stack table is damaged");
+	if (start[p->after] == 0x55 && body == p->after + 1)
+		return (struct go_site){.class = GO_SITE_PUSH_BP, .offset = p->after};
+	return body > p->after ? (struct go_site){.class = GO_SITE_STACK_JCC, .offset = p->jump}
+			       : no_site("the function's stack table is damaged");
 }
 
 /*
@@ -199,34 +204,34 @@ static int find_start_site(struct go_file *file, const struct go_table *table,
 			   const struct go_function_entry *entry, struct go_site *ret,
 			   uint64_t *ret_slow)
 {
-	uint64_t size = entry->end - entry->address;
-	size_t n = MIN(size, START_BYTES);
+	uint64_t size = entry->end - entry->address, body;
 	uint8_t start[START_BYTES] = {0};
+	size_t n = MIN(size, START_BYTES);
+	bool arm64 = is_arm64(file);
 	struct prologue p;
 	int r;
 
 	*ret_slow = 0;
 	r = go_file_read_address(file, entry->address, start, n);
+	if (r == 0)
+		r = find_body(file, table, entry, &body);
 	if (r < 0)
 		return r;
 	if (r) {
-		*ret = no_site("the function's code is not in the file");
+		*ret = no_site("the function has no stack frame, or its stack table is damaged");
 		return 0;
 	}
-	if (!(is_arm64(file) ? read_prologue_arm64(start, n, &p)
-			     : read_prologue_amd64(start, n, &p)))
-		return find_body_site(file, table, entry, start, n, ret);
+	body -= entry->address;
+	if (!(arm64 ? read_prologue_arm64(start, n, &p) : read_prologue_amd64(start, n, &p))) {
+		*ret = body_site(arm64, start, body);
+		return 0;
+	}
 	if (p.target <= p.after || p.target >= size) {
 		*ret = no_site("the function's stack check jumps out of it");
 		return 0;
 	}
 	*ret_slow = entry->address + p.target;
-	if (is_arm64(file))
-		*ret = (struct go_site){.class = GO_SITE_STACK_B_LS, .offset = p.jump};
-	else if (start[p.after] == 0x55)
-		*ret = (struct go_site){.class = GO_SITE_PUSH_BP, .offset = p.after};
-	else
-		*ret = (struct go_site){.class = GO_SITE_STACK_JCC, .offset = p.jump};
+	*ret = check_site(arm64, start, &p, body);
 	return 0;
 }
 
@@ -269,10 +274,7 @@ static int find_returns(struct go_file *file, const struct go_table *table,
 	unsigned int n = 0;
 	int r, more;
 
-	r = go_stack_open(file, table, entry, &stack);
-	if (r < 0)
-		return r;
-	if (r) {
+	if (go_stack_open(file, table, entry, &stack)) {
 		facts->no_returns_reason = "the function has no stack table";
 		return 0;
 	}
@@ -296,6 +298,8 @@ static int find_returns(struct go_file *file, const struct go_table *table,
 		}
 		facts->returns[n++] = facts->offset + (address - entry->address);
 	}
+	if (more < 0)
+		return more;
 	if (more == GO_STACK_DAMAGED)
 		facts->no_returns_reason = "the function's stack table is damaged";
 	else if (n == 0)

@@ -37,6 +37,11 @@ enum module_word {
 /* Tables seen that may be another program's, embedded in this one. */
 #define CANDIDATES_MAX 64
 
+static uint64_t functions_address(const struct go_table *t)
+{
+	return t->address + (t->functions - t->offset);
+}
+
 static uint64_t word_of(const uint8_t *header, unsigned int i)
 {
 	return get_le64(header + 8 + 8 * i);
@@ -69,23 +74,18 @@ static bool read_header(const struct elf_image *image, const uint8_t *header, ui
 	return true;
 }
 
-/* The first and the last entry of the functions. */
-static int read_bounds(struct go_file *file, const struct go_table *t, uint64_t *ret_first,
-		       uint64_t *ret_last)
+/* The first entry of the functions, or the end of the last one. */
+static int read_bound(struct go_file *file, const struct go_table *t, uint64_t i, uint64_t *ret)
 {
-	size_t entry_bytes = t->is_relative ? 8 : 16;
-	uint8_t first[8], last[8];
+	uint8_t word[4];
 	int r;
 
-	r = go_file_read(file, t->functions, first, sizeof(first));
+	if (!t->is_relative)
+		return go_file_read_pointer(file, functions_address(t) + i * 16, ret);
+	r = go_file_read(file, t->functions + i * 8, word, sizeof(word));
 	if (r == 0)
-		r = go_file_read(file, t->functions + t->n * entry_bytes, last,
-				 t->is_relative ? 4 : 8);
-	if (r)
-		return r;
-	*ret_first = t->is_relative ? t->text + get_le32(first) : get_le64(first);
-	*ret_last = t->is_relative ? t->text + get_le32(last) : get_le64(last);
-	return 0;
+		*ret = t->text + get_le32(word);
+	return r;
 }
 
 /* Are the words at an address the module data of this table? ELF_SHORT: they are not. */
@@ -99,7 +99,7 @@ static int check_module(struct go_file *file, uint64_t address, struct go_table 
 		if (r)
 			return r;
 	}
-	functions = t->address + (t->functions - t->offset);
+	functions = functions_address(t);
 	if (words[MODULE_HEADER] != t->address ||
 	    words[MODULE_NAMES] != t->address + (t->names - t->offset) ||
 	    words[MODULE_STACKS] != t->address + (t->stacks - t->offset) ||
@@ -116,7 +116,9 @@ static int check_module(struct go_file *file, uint64_t address, struct go_table 
 		return ELF_SHORT;
 	t->text = words[MODULE_TEXT];
 
-	r = read_bounds(file, t, &first, &last);
+	r = read_bound(file, t, 0, &first);
+	if (r == 0)
+		r = read_bound(file, t, t->n, &last);
 	if (r)
 		return r;
 	return first == words[MODULE_MIN_PC] && last == words[MODULE_MAX_PC] && t->text <= first &&
@@ -352,9 +354,12 @@ static int read_entry(struct go_file *file, const struct go_table *t, struct win
 
 	if (r)
 		return r;
-	*ret_address = t->is_relative ? t->text + get_le32(p) : get_le64(p);
 	if (i < t->n)
 		*ret_record = t->is_relative ? get_le32(p + 4) : get_le64(p + 8);
+	if (!t->is_relative)
+		return go_file_relocate(file, functions_address(t) + i * 2 * half, get_le64(p),
+					ret_address);
+	*ret_address = t->text + get_le32(p);
 	return 0;
 }
 
@@ -363,12 +368,15 @@ static int read_record(struct go_file *file, const struct go_table *t, struct wi
 		       uint64_t offset, struct go_function_entry *entry, uint32_t *ret_name)
 {
 	const size_t skip = t->is_relative ? 4 : 8;
+	uint64_t address;
 	const uint8_t *p;
 	int r = look(file, t, w, offset, RECORD_BYTES, &p);
 
 	if (r)
 		return r;
-	if ((t->is_relative ? t->text + get_le32(p) : get_le64(p)) != entry->address)
+	address = t->is_relative ? t->text + get_le32(p) : get_le64(p);
+	/* Zero: the loader's to fill in. */
+	if (address != entry->address && (t->is_relative || address != 0))
 		return ELF_SHORT;
 	*ret_name = get_le32(p + skip);
 	entry->stack = get_le32(p + skip + 12);
@@ -444,50 +452,70 @@ int go_table_find(struct go_file *file, const struct go_table *table, const char
 int go_stack_open(struct go_file *file, const struct go_table *table,
 		  const struct go_function_entry *entry, struct go_stack *ret_stack)
 {
-	size_t n;
-
 	if (entry->stack == 0 || entry->stack >= table->stacks_bytes)
 		return ELF_SHORT;
-	n = MIN(sizeof(ret_stack->bytes), table->stacks_bytes - entry->stack);
-	ret_stack->n = n;
-	ret_stack->at = 0;
-	ret_stack->quantum = table->quantum;
-	ret_stack->address = entry->address;
-	ret_stack->end = entry->end;
-	ret_stack->depth = -1;
-	ret_stack->is_first = true;
-	return go_file_read(file, table->stacks + entry->stack, ret_stack->bytes, n);
+	*ret_stack = (struct go_stack){
+		.file = file,
+		.offset = table->stacks + entry->stack,
+		.end_offset = table->stacks +
+			      MIN(table->stacks_bytes, entry->stack + (uint64_t)GO_STACK_BYTES_MAX),
+		.quantum = table->quantum,
+		.address = entry->address,
+		.end = entry->end,
+		.depth = -1,
+		.is_first = true,
+	};
+	return 0;
 }
 
-static bool take_varint(struct go_stack *s, uint32_t *ret)
+static int take_byte(struct go_stack *s, uint8_t *ret)
+{
+	if (s->at == s->n) {
+		size_t n = MIN(sizeof(s->bytes), s->end_offset - s->offset);
+		int r = n == 0 ? ELF_SHORT : go_file_read(s->file, s->offset, s->bytes, n);
+
+		if (r)
+			return r;
+		s->offset += n;
+		s->n = n;
+		s->at = 0;
+	}
+	*ret = s->bytes[s->at++];
+	return 0;
+}
+
+static int take_varint(struct go_stack *s, uint32_t *ret)
 {
 	uint32_t value = 0;
 
 	for (unsigned int shift = 0; shift < 35; shift += 7) {
 		uint8_t byte;
+		int r = take_byte(s, &byte);
 
-		if (s->at == s->n)
-			return false;
-		byte = s->bytes[s->at++];
+		if (r)
+			return r;
 		value |= (uint32_t)(byte & 0x7f) << shift;
 		if (!(byte & 0x80)) {
 			*ret = value;
-			return true;
+			return 0;
 		}
 	}
-	return false;
+	return ELF_SHORT;
 }
 
 int go_stack_next(struct go_stack *s, struct go_stack_range *ret)
 {
 	uint32_t change, quanta;
+	int r;
 
-	if (!take_varint(s, &change))
-		return GO_STACK_DAMAGED;
-	if (change == 0 && !s->is_first)
+	r = take_varint(s, &change);
+	if (r == 0 && change == 0 && !s->is_first)
 		return GO_STACK_END; /* before the next function there may be padding */
-	if (!take_varint(s, &quanta) || quanta == 0 ||
-	    (uint64_t)quanta * s->quantum > s->end - s->address)
+	if (r == 0)
+		r = take_varint(s, &quanta);
+	if (r < 0)
+		return r;
+	if (r || quanta == 0 || (uint64_t)quanta * s->quantum > s->end - s->address)
 		return GO_STACK_DAMAGED;
 	s->is_first = false;
 	/* Unsigned: the sum of two lies may overflow. */

@@ -55,10 +55,12 @@ int go_table_walk(struct go_file *file, const struct go_table *table, go_table_v
 
 /* --- the depth of the stack, in ranges of instructions */
 
-#define GO_STACK_BYTES_MAX 16384
+#define GO_STACK_BYTES_MAX 65536 /* of one function's table */
 
 struct go_stack {
-	uint8_t bytes[GO_STACK_BYTES_MAX];
+	struct go_file *file;
+	uint64_t offset, end_offset; /* of what has not been read, in the file */
+	uint8_t bytes[256];
 	size_t n, at;
 	uint8_t quantum;
 	uint64_t address, end;
@@ -71,10 +73,13 @@ struct go_stack_range {
 	int32_t depth; /* bytes below the return address (amd64), or the caller's SP (arm64) */
 };
 
-/* Returns 0, ELF_SHORT: there is none, or it is damaged; or a negative errno. */
+/* Returns 0, or ELF_SHORT: there is none. */
 int go_stack_open(struct go_file *file, const struct go_table *table,
 		  const struct go_function_entry *entry, struct go_stack *ret_stack);
 
-/* GO_STACK_RANGE: the next one; GO_STACK_END: there is no more; GO_STACK_DAMAGED: the rest is not understood. */
+/*
+ * GO_STACK_RANGE: the next one; GO_STACK_END: there is no more; GO_STACK_DAMAGED: the rest is not
+ * understood; or a negative errno.
+ */
 enum { GO_STACK_END, GO_STACK_RANGE, GO_STACK_DAMAGED };
 int go_stack_next(struct go_stack *stack, struct go_stack_range *ret_range);

@@ -70,33 +70,43 @@ static const struct {
 	size_t n_fields;
 	enum go_field via;
 } structs[] = {
-	[GO_STRUCT_G] = {"g", "runtime", {"stack", "stackguard0", "stackguard1", "_panic"}},
-	[GO_STRUCT_M] = {"m", "runtime", {"g0", "morebuf"}},
-	[GO_STRUCT_PERSIST_CONN] = {"persistConn", "net/http", {"alt", "t", "cacheKey"}},
-	[GO_STRUCT_TCP_CONN] = {"TCPConn", "net", {"conn"}, .n_fields = 1},
-	[GO_STRUCT_NET_CONN] = {"conn", "net", {"fd"}, .n_fields = 1},
-	[GO_STRUCT_NET_FD] = {"netFD", "net", {"pfd", "family"}},
-	[GO_STRUCT_POLL_FD] = {"FD", "internal/poll", {"fdmu", "Sysfd"}},
-	[GO_STRUCT_REQUEST] = {"Request",
+	[GO_STRUCT_G] = {"runtime.g", "runtime", {"stack", "stackguard0", "stackguard1", "_panic"}},
+	[GO_STRUCT_M] = {"runtime.m", "runtime", {"g0", "morebuf"}},
+	[GO_STRUCT_PERSIST_CONN] = {"net/http.persistConn", "net/http", {"alt", "t", "cacheKey"}},
+	[GO_STRUCT_TCP_CONN] = {"net.TCPConn", "net", {"conn"}, .n_fields = 1},
+	[GO_STRUCT_NET_CONN] = {"net.conn", "net", {"fd"}, .n_fields = 1},
+	[GO_STRUCT_NET_FD] = {"net.netFD", "net", {"pfd", "family"}},
+	[GO_STRUCT_POLL_FD] = {"internal/poll.FD", "internal/poll", {"fdmu", "Sysfd"}},
+	[GO_STRUCT_REQUEST] = {"net/http.Request",
 			       "net/http",
 			       {"Method", "URL", "Proto", "ProtoMajor", "ProtoMinor"}},
-	[GO_STRUCT_CLIENT_RESPONSE] = {"Response",
+	[GO_STRUCT_CLIENT_RESPONSE] = {"net/http.Response",
 				       NULL,
 				       {"Status", "StatusCode", "Proto"},
 				       .via = GO_FIELD_REQUEST_RESPONSE},
-	[GO_STRUCT_RESPONSE] = {"response", "net/http", {"conn", "req", "reqBody"}},
-	[GO_STRUCT_CONN] = {"conn", "net/http", {"server", "cancelCtx", "rwc"}},
-	[GO_STRUCT_TRANSPORT_REQUEST] = {"transportRequest", "net/http", {"Request", "extra"}},
-	[GO_STRUCT_VALUE_CTX] = {"valueCtx", "context", {"Context", "key", "val"}, .n_fields = 3},
-	[GO_STRUCT_CANCEL_CTX] = {"cancelCtx", "context", {"Context", "mu", "done"}},
-	[GO_STRUCT_TIMER_CTX] = {"timerCtx", "context", {"cancelCtx", "timer", "deadline"}},
-	[GO_STRUCT_WITHOUT_CANCEL_CTX] = {"withoutCancelCtx", "context", {"c"}, .n_fields = 1},
-	[GO_STRUCT_WRITER] = {"Writer", "bufio", {"err", "buf", "n", "wr"}},
-	[GO_STRUCT_URL] = {"URL",
+	[GO_STRUCT_RESPONSE] = {"net/http.response", "net/http", {"conn", "req", "reqBody"}},
+	[GO_STRUCT_CONN] = {"net/http.conn", "net/http", {"server", "cancelCtx", "rwc"}},
+	[GO_STRUCT_TRANSPORT_REQUEST] = {"net/http.transportRequest",
+					 "net/http",
+					 {"Request", "extra"}},
+	[GO_STRUCT_VALUE_CTX] = {"context.valueCtx",
+				 "context",
+				 {"Context", "key", "val"},
+				 .n_fields = 3},
+	[GO_STRUCT_CANCEL_CTX] = {"context.cancelCtx", "context", {"Context", "mu", "done"}},
+	[GO_STRUCT_TIMER_CTX] = {"context.timerCtx", "context", {"cancelCtx", "timer", "deadline"}},
+	[GO_STRUCT_WITHOUT_CANCEL_CTX] = {"context.withoutCancelCtx",
+					  "context",
+					  {"c"},
+					  .n_fields = 1},
+	[GO_STRUCT_WRITER] = {"bufio.Writer", "bufio", {"err", "buf", "n", "wr"}},
+	[GO_STRUCT_URL] = {"net/url.URL",
 			   NULL,
 			   {"Scheme", "Opaque", "User", "Host", "Path"},
 			   .via = GO_FIELD_REQUEST_URL},
-	[GO_STRUCT_TLS_CONN] = {"Conn", "crypto/tls", {"conn", "isClient", "handshakeFn"}},
+	[GO_STRUCT_TLS_CONN] = {"crypto/tls.Conn",
+				"crypto/tls",
+				{"conn", "isClient", "handshakeFn"}},
 };
 static_assert(ARRAY_SIZE(structs) == _GO_STRUCT_MAX, "a struct without a row");
 
@@ -433,7 +443,7 @@ static int follow_pointers(struct reader *r)
 		uint64_t address;
 		int e;
 
-		if (structs[i].package ||
+		if (structs[i].package || r->is_contradicted[fields[structs[i].via].in] ||
 		    r->program->offsets[structs[i].via].source != GO_SOURCE_TYPES)
 			continue;
 		/* That it is a pointer's type, its kind has said. */
@@ -453,11 +463,20 @@ static int follow_pointers(struct reader *r)
 	return 0;
 }
 
-static void drop_contradicted(struct reader *r)
+/*
+ * Nothing is left of a struct that was found in two shapes; and of none when the search did not
+ * come to its end, since there might have been another.
+ */
+static void drop_doubtful(struct reader *r)
 {
+	bool is_spent = go_file_is_spent(r->file);
+
 	for (size_t i = 0; i < _GO_FIELD_MAX; i++)
-		if (r->is_contradicted[fields[i].in])
+		if (is_spent || r->is_contradicted[fields[i].in])
 			r->program->offsets[i] = (struct go_offset){.source = GO_SOURCE_NONE};
+	for (size_t i = 0; i < _GO_STRUCT_MAX; i++)
+		if (is_spent || r->is_contradicted[i])
+			r->program->types[i] = 0;
 }
 
 int go_types_read(struct go_file *file, uint64_t skip, uint64_t skip_bytes,
@@ -478,9 +497,11 @@ int go_types_read(struct go_file *file, uint64_t skip, uint64_t skip_bytes,
 				e = scan_segment(r, &image->segments[i], skip, skip_bytes);
 	if (e)
 		return e;
-	drop_contradicted(r);
 	e = follow_pointers(r);
-	return e;
+	if (e)
+		return e;
+	drop_doubtful(r);
+	return 0;
 }
 
 int go_types_check(struct go_file *file, const struct go_program *program)

@@ -78,10 +78,10 @@ static void print_fields(const struct go_program *p)
 
 	static_assert(ARRAY_SIZE(sources) == _GO_SOURCE_MAX, "a source without a name");
 	for (size_t i = 0; i < _GO_FIELD_MAX; i++)
-		printf("%s\n\t{\"struct\": %u, \"of\": \"%s\", \"field\": \"%s\", "
+		printf("%s\n\t{\"of\": \"%s\", \"field\": \"%s\", "
 		       "\"source\": \"%s\", \"offset\": %u}",
-		       i ? "," : "", go_field_struct(i), go_struct_name(go_field_struct(i)),
-		       go_field_name(i), sources[p->offsets[i].source], p->offsets[i].bytes);
+		       i ? "," : "", go_struct_name(go_field_struct(i)), go_field_name(i),
+		       sources[p->offsets[i].source], p->offsets[i].bytes);
 }
 
 static void print_program(const struct go_program *p)
@@ -116,13 +116,19 @@ static int visit(const struct go_function_entry *entry, uint32_t name, void *use
 {
 	struct walk *w = userdata;
 	struct go_function_facts facts;
-	char text[16];
+	char text[2048] = {0};
 	int r;
 
 	r = go_site_find(w->file, w->table, entry, &facts);
 	if (r)
 		return r;
-	snprintf(text, sizeof(text), "%u", name);
+	for (size_t i = 0; i < sizeof(text) - 1; i++) {
+		r = go_file_read(w->file, w->table->names + name + i, text + i, 1);
+		if (r || !text[i])
+			break;
+		if (text[i] == '"' || text[i] == '\\') /* JSON is not to be quoted for */
+			text[i] = '\'';
+	}
 	print_function(text, &facts);
 	putchar('\n');
 	return 0;
