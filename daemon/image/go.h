@@ -1,7 +1,7 @@
 /*
  * Is the Go runtime in an executable, and which version: by the build info blob, else by the
- * function table. Used by image.c and go_*.c. Neither needs a symbol table, so stripped programs are
- * recognised as well.
+ * function table. Used by image.c and go_*.c. Neither needs a symbol table, so stripped programs
+ * are recognised as well.
  */
 #pragma once
 

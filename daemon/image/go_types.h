@@ -17,5 +17,5 @@
 int go_types_read(struct go_file *file, uint64_t skip, uint64_t skip_bytes,
 		  struct go_program *program);
 
-/* Are the types of 'program' still at their addresses, and as they were? 1, 0, or a negative errno. */
+/* Are the types of 'program' at their addresses, and as they were? 1, 0, or a negative errno. */
 int go_types_check(struct go_file *file, const struct go_program *program);
