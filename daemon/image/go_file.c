@@ -9,11 +9,13 @@
 
 /*
  * What reading a program takes is its function table, its read-only data and its relocations once,
- * and blocks read again because another took their place.
+ * and some thousand reads of names and types. A read from a block costs no less than this, for its
+ * time: else a file could have the same few bytes looked at for ever.
  */
-#define BUDGET_FACTOR  3
-#define BUDGET_BYTES   (4 << 20)
-#define FILE_BYTES_MAX (1ULL << 29)
+#define READ_COST_BYTES 64
+#define BUDGET_FACTOR   2
+#define BUDGET_BYTES    (16 << 20)
+#define FILE_BYTES_MAX  (1ULL << 28) /* what the budget of the largest files is reckoned from */
 
 #define RELOCATIONS_MAX     (1 << 24)
 #define RELOCATIONS_A_CHUNK 1024
@@ -52,13 +54,22 @@ bool go_file_is_spent(const struct go_file *file)
 	return file->is_spent;
 }
 
-int go_file_read_chunk(struct go_file *file, uint64_t offset, void *buffer, size_t n)
+/* False: there is not that much left. */
+static bool spend(struct go_file *file, size_t n)
 {
 	if (n > file->budget_bytes) {
+		file->budget_bytes = 0;
 		file->is_spent = true;
-		return ELF_SHORT;
+		return false;
 	}
 	file->budget_bytes -= n;
+	return true;
+}
+
+int go_file_read_chunk(struct go_file *file, uint64_t offset, void *buffer, size_t n)
+{
+	if (!spend(file, n))
+		return ELF_SHORT;
 	return elf_image_read(file->image, offset, buffer, n);
 }
 
@@ -90,6 +101,8 @@ int go_file_read(struct go_file *file, uint64_t offset, void *buffer, size_t n)
 {
 	uint8_t *to = buffer;
 
+	if (!spend(file, MAX(n, READ_COST_BYTES)))
+		return ELF_SHORT;
 	while (n > 0) {
 		const uint8_t *bytes;
 		size_t there;

@@ -107,10 +107,24 @@ static void print_program(const struct go_program *p)
 
 /* --- every function of a program */
 
+/* More than one program is worth: sites are looked for with a new budget now and then. */
+#define SITES_A_FILE 200
+
 struct walk {
-	struct go_file *file;
+	const struct elf_image *image;
+	struct go_file *file; /* for the sites */
 	const struct go_table *table;
+	unsigned int n;
 };
+
+static int renew_file(struct walk *w)
+{
+	if (w->n++ % SITES_A_FILE != 0)
+		return 0;
+	go_file_free(w->file);
+	w->file = NULL;
+	return go_file_new(w->image, &w->file);
+}
 
 static int visit(const struct go_function_entry *entry, uint32_t name, void *userdata)
 {
@@ -119,7 +133,9 @@ static int visit(const struct go_function_entry *entry, uint32_t name, void *use
 	char text[2048] = {0};
 	int r;
 
-	r = go_site_find(w->file, w->table, entry, &facts);
+	r = renew_file(w);
+	if (r == 0)
+		r = go_site_find(w->file, w->table, entry, &facts);
 	if (r)
 		return r;
 	for (size_t i = 0; i < sizeof(text) - 1; i++) {
@@ -139,6 +155,7 @@ static int print_all(int fd)
 	_cleanup_(go_file_freep) struct go_file *file = NULL;
 	struct elf_image image;
 	struct go_table table;
+	struct walk walk = {.image = &image, .table = &table};
 	const char *reason;
 	int r;
 
@@ -153,7 +170,9 @@ static int print_all(int fd)
 		fprintf(stderr, "%s\n", reason);
 		return 1;
 	}
-	return go_table_walk(file, &table, visit, &(struct walk){.file = file, .table = &table});
+	r = go_table_walk(file, &table, visit, &walk);
+	go_file_free(walk.file);
+	return r;
 }
 
 /* --- the cost of one reading */

@@ -77,7 +77,8 @@ static inline size_t made_add(struct made_go *m, const void *data, size_t n)
 	size_t at = m->n;
 
 	assert(at + n <= MADE_BYTES);
-	memcpy(m->bytes + at, data, n);
+	for (size_t i = 0; i < n; i++)
+		m->bytes[at + i] = ((const uint8_t *)data)[i];
 	m->n += n;
 	return at;
 }

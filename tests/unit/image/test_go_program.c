@@ -198,9 +198,7 @@ static void test_damaged_function(void **state)
 		{sizeof(Elf64_Ehdr) + offsetof(Elf64_Phdr, p_filesz), code + 8 - MADE_TEXT, 8,
 		 no_code, no_code},
 		{sizeof(Elf64_Ehdr) + offsetof(Elf64_Phdr, p_flags), PF_R, 4, no_code, no_code},
-		/* Another magic number, module data of another table, another text. */
-		{m.table, 0xfffffff2, 4, "no function table of Go 1.16 to 1.27 in it",
-		 "no function table of Go 1.16 to 1.27 in it"},
+		/* Module data of another table, another text, another machine. */
 		{m.module + 8, 0x1234, 8, "no function table of Go 1.16 to 1.27 in it",
 		 "no function table of Go 1.16 to 1.27 in it"},
 		{m.module + 8 * 22, MADE_ADDRESS + MADE_TEXT + 16, 8,
@@ -213,7 +211,7 @@ static void test_damaged_function(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(damages); i++)
-	{ print_message("%zu\n", i); check_damage(&m, &damages[i]); }
+		check_damage(&m, &damages[i]);
 }
 
 /* A start that is none of the known ones leaves the place behind the frame's allocation. */
@@ -365,15 +363,101 @@ static void test_hostile(void **state)
 
 static void test_not_go(void **state)
 {
+	static struct made_go m;
 	_cleanup_(closep) int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	_cleanup_(closep) int text = file_of("#!/bin/sh\n", 10);
+	_cleanup_(closep) int text = file_of("#!/bin/sh\n", 10), other = -1;
 	struct go_program *p = NULL;
 
 	(void)state;
 	assert_int_equal(go_program_read(self, NULL, &p), GO_PROGRAM_NOT_GO);
 	assert_int_equal(go_program_read(text, NULL, &p), IMAGE_NOT_ELF);
 	assert_true(go_program_read(-1, NULL, &p) < 0);
+
+	/* A magic number of no version that is known, and nothing else that says Go. */
+	made_go_build(&m, &(struct made_options){.format = MADE_1_26});
+	made_put(&m, m.table, 0xfffffff2, 4);
+	other = file_of(m.bytes, m.n);
+	assert_int_equal(go_program_read(other, NULL, &p), GO_PROGRAM_NOT_GO);
 	assert_null(p);
+}
+
+static void test_identity(void **state)
+{
+	_cleanup_(go_program_freep) struct go_program *gnu = NULL, *none = NULL, *other = NULL;
+	static struct made_go m;
+
+	(void)state;
+	made_go_build(&m, &(struct made_options){.format = MADE_1_26});
+	memcpy(m.bytes + MADE_TEXT_END, "\4\0\0\0\2\0\0\0\3\0\0\0GNU\0\xab\xcd", 18);
+	gnu = read_made(&m);
+	assert_string_equal(gnu->build_id, "gnu:abcd");
+
+	/* Notes that end beyond their segment are none; then the headers and the size tell. */
+	made_put(&m, MADE_TEXT_END + 4, 0xffffff00, 4);
+	none = read_made(&m);
+	assert_memory_equal(none->build_id, "hash:", 5);
+	assert_int_equal(strlen(none->build_id), 21);
+	m.n += 8;
+	other = read_made(&m);
+	assert_memory_equal(other->build_id, "hash:", 5);
+	assert_string_not_equal(other->build_id, none->build_id);
+}
+
+/* Without build info, the one release that is named. */
+static void test_version(void **state)
+{
+	_cleanup_(go_program_freep) struct go_program *one = NULL, *two = NULL;
+	static struct made_go m;
+
+	(void)state;
+	made_go_build(&m, &(struct made_options){.format = MADE_1_26});
+	memcpy(m.bytes + MADE_DATA + 0x300, "see go1.21, built by go1.26.5!", 30);
+	one = read_made(&m);
+	assert_string_equal(one->version, "go1.26.5");
+	/* The table has what the program does not describe, and g is not as in that version. */
+	assert_unknown(one, GO_FIELD_RESPONSE_REQ);
+
+	memcpy(m.bytes + MADE_DATA + 0x340, "not go1.25.1", 12);
+	two = read_made(&m);
+	assert_string_equal(two->version, "");
+}
+
+static void assert_table(const struct go_program *p, enum go_field field, uint32_t bytes)
+{
+	assert_int_equal(p->offsets[field].source, GO_SOURCE_TABLE);
+	assert_int_equal(p->offsets[field].bytes, bytes);
+}
+
+/* The table of measured versions: releases only, and only what is the same in all of a minor. */
+static void test_table(void **state)
+{
+	static const struct go_program_options options = {.without_types = true};
+	static const char *const unknown[] = {"go1.16.5", "go1.28.1", "go1.99.1", "go1.260.5"};
+	_cleanup_(go_program_freep) struct go_program *p26 = NULL, *p22 = NULL;
+	static struct made_go m;
+	char *version = (char *)m.bytes + MADE_DATA + 0x300;
+
+	(void)state;
+	made_go_build(&m, &(struct made_options){.format = MADE_1_26});
+	strcpy(version, "go1.26.5");
+	p26 = read_bytes(m.bytes, m.n, &options);
+	assert_table(p26, GO_FIELD_G_GOID, 152);
+	assert_table(p26, GO_FIELD_G_PARENT_GOID, 280);
+	assert_unknown(p26, GO_FIELD_RESPONSE_STATUS); /* moved between 1.26.8 and 1.26.11 */
+	strcpy(version, "go1.22.12");
+	p22 = read_bytes(m.bytes, m.n, &options);
+	assert_table(p22, GO_FIELD_REQUEST_CTX, 232);
+	assert_table(p22, GO_FIELD_RESPONSE_STATUS, 120);
+	assert_unknown(p22, GO_FIELD_REQUEST_PATTERN);
+
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+		_cleanup_(go_program_freep) struct go_program *p = NULL;
+
+		strcpy(version, unknown[i]);
+		p = read_bytes(m.bytes, m.n, &options);
+		for (size_t k = 0; k < _GO_FIELD_MAX; k++)
+			assert_unknown(p, k);
+	}
 }
 
 /* --- the cache */
@@ -567,6 +651,9 @@ int main(void)
 		cmocka_unit_test(test_contradicting_types),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_not_go),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_cache_is_bounded),
 		cmocka_unit_test(test_real_go),
