@@ -26,6 +26,7 @@ struct made_options {
 	bool is_zeroed;       /* position independent, pointers only in the relocations */
 	bool has_old_offsets; /* of fields: doubled, as 1.17 and 1.18 have them */
 	bool has_sections;
+	bool is_arm64;
 };
 
 enum made_function {
@@ -67,7 +68,8 @@ static inline void made_point(struct made_go *m, size_t at, size_t to)
 	made_put(m, at, m->options.is_zeroed ? 0 : MADE_ADDRESS + to, 8);
 	m->pointers[m->n_pointers++] = (Elf64_Rela){
 		.r_offset = MADE_ADDRESS + at,
-		.r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE),
+		.r_info = ELF64_R_INFO(0, m->options.is_arm64 ? R_AARCH64_RELATIVE
+							      : R_X86_64_RELATIVE),
 		.r_addend = (int64_t)(MADE_ADDRESS + to),
 	};
 }
@@ -180,6 +182,63 @@ static const struct made_depth made_depths[_MADE_FUNCTION_MAX][10] = {
 	[MADE_LEAF] = {{0, 3}},
 };
 
+/* --- the same on arm64 */
+
+#define MADE_LOAD_GUARD 0xf9400b90 /* MOVD 16(g), R16 */
+#define MADE_PUSH       0xf81f0ffe /* MOVD.W R30, -16(RSP) */
+#define MADE_POP        0xf84107fe /* MOVD.P 16(RSP), R30 */
+#define MADE_RET        0xd65f03c0
+
+static inline void made_words(struct made_go *m, enum made_function f, const uint32_t *words,
+			      size_t n, unsigned int site)
+{
+	m->functions[f] = m->n;
+	m->sites[f] = m->n + 4 * site;
+	for (size_t i = 0; i < n; i++)
+		made_put(m, m->n + 4 * i, words[i], 4);
+	m->n += 4 * n;
+	made_align(m, 16);
+}
+
+#define MADE_WORDS(m, f, site, ...)                       \
+	made_words(m, f, (const uint32_t[]){__VA_ARGS__}, \
+		   sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), site)
+
+static inline void made_code_arm64(struct made_go *m)
+{
+	m->n = MADE_TEXT;
+	MADE_WORDS(m, MADE_RUNQPUT, 2, MADE_LOAD_GUARD, 0xeb3063ff /* CMP R16, RSP */,
+		   0x54000089 /* BLS 4 words on */, MADE_PUSH, MADE_POP, MADE_RET,
+		   0x17fffffa /* B */);
+	MADE_WORDS(m, MADE_NEWPROC, 2, MADE_LOAD_GUARD, 0xeb3063ff, 0x540000a9, MADE_PUSH,
+		   0x94000000 /* BL */, MADE_POP, MADE_RET, 0x17fffff9);
+	m->call = m->functions[MADE_NEWPROC] + 16;
+	made_put(m, m->call,
+		 0x94000000 | (((m->functions[MADE_RUNQPUT] - m->call) / 4) & 0x3ffffff), 4);
+	MADE_WORDS(m, MADE_ROUND_TRIP, 3, MADE_LOAD_GUARD, 0xd10203f1 /* SUB $128, RSP, R17 */,
+		   0xeb10023f /* CMP R16, R17 */, 0x540000e9, MADE_PUSH, MADE_POP, MADE_RET,
+		   MADE_POP, MADE_RET, 0xd503201f /* NOP */, 0x17fffff6);
+	m->returns[0] = m->functions[MADE_ROUND_TRIP] + 24;
+	m->returns[1] = m->functions[MADE_ROUND_TRIP] + 32;
+	MADE_WORDS(m, MADE_SERVE_HTTP, 3, 0xf9400f90 /* MOVD 24(g), R16 */,
+		   0x910003f1 /* MOVD RSP, R17 */, 0xeb10023f, 0x54000089, MADE_PUSH, MADE_POP,
+		   MADE_RET, 0x17fffff9);
+	MADE_WORDS(m, MADE_TLS_READ, 1, MADE_PUSH, MADE_POP, MADE_RET);
+	MADE_WORDS(m, MADE_LEAF, 0, MADE_RET);
+	m->functions[_MADE_FUNCTION_MAX] = m->n;
+	assert(m->n <= MADE_TEXT_END);
+}
+
+/* In instructions. */
+static const struct made_depth made_depths_arm64[_MADE_FUNCTION_MAX][10] = {
+	[MADE_RUNQPUT] = {{0, 4}, {16, 1}, {0, 2}},
+	[MADE_NEWPROC] = {{0, 4}, {16, 2}, {0, 2}},
+	[MADE_ROUND_TRIP] = {{0, 5}, {16, 1}, {0, 1}, {16, 1}, {0, 1}, {16, 1}, {0, 1}},
+	[MADE_SERVE_HTTP] = {{0, 5}, {16, 1}, {0, 2}},
+	[MADE_TLS_READ] = {{0, 1}, {16, 1}, {0, 1}},
+	[MADE_LEAF] = {{0, 1}},
+};
+
 /* --- the function table */
 
 static inline void made_table(struct made_go *m)
@@ -202,7 +261,7 @@ static inline void made_table(struct made_go *m)
 		 : m->options.format == MADE_1_18 ? 0xfffffff0
 						  : 0xfffffff1,
 		 4);
-	made_put(m, m->table + 6, 0x0801, 2);
+	made_put(m, m->table + 6, m->options.is_arm64 ? 0x0804 : 0x0801, 2);
 	made_put(m, m->table + 8, _MADE_FUNCTION_MAX, 8);
 	made_put(m, m->table + 16, 1, 8);
 	if (m->options.format == MADE_1_18)
@@ -223,7 +282,7 @@ static inline void made_table(struct made_go *m)
 	m->n += 1; /* 0 is no offset of a table */
 	for (size_t i = 0; i < _MADE_FUNCTION_MAX; i++) {
 		stack[i] = m->n - m->stacks;
-		made_stack(m, made_depths[i]);
+		made_stack(m, m->options.is_arm64 ? made_depths_arm64[i] : made_depths[i]);
 	}
 	made_align(m, 32);
 	m->entries = m->n;
@@ -426,13 +485,16 @@ static inline void made_go_build(struct made_go *m, const struct made_options *o
 		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 			    EV_CURRENT},
 		.e_type = options->is_zeroed ? ET_DYN : ET_EXEC,
-		.e_machine = EM_X86_64,
+		.e_machine = options->is_arm64 ? EM_AARCH64 : EM_X86_64,
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(Elf64_Ehdr),
 		.e_ehsize = sizeof(Elf64_Ehdr),
 		.e_phentsize = sizeof(Elf64_Phdr),
 	};
-	made_code(m);
+	if (options->is_arm64)
+		made_code_arm64(m);
+	else
+		made_code(m);
 	m->n = MADE_TEXT_END;
 	note = made_add(m, "\4\0\0\0\x8\0\0\0\4\0\0\0Go\0\0made/one", 24);
 	made_table(m);
