@@ -60,7 +60,10 @@ enum go_function {
 
 const char *go_function_name(enum go_function function);
 
-/* Cheapest first. The kernel emulates the first four and single-steps the others. */
+/*
+ * Cheapest first. The kernel emulates the first four (arch/x86/kernel/uprobes.c, arm64's
+ * simulate-insn.c) and single-steps the others, at some twenty times the price.
+ */
 enum go_site_class {
 	GO_SITE_NONE,
 	GO_SITE_PUSH_BP,    /* amd64: PUSHQ BP past the stack check: once a call */
@@ -87,16 +90,19 @@ struct go_function_facts {
 	uint64_t size;
 	uint64_t offset; /* of the first instruction */
 	struct go_site site;
-	unsigned int
-		n_returns; /* RET instructions: all of them; 0: none, for 'no_returns_reason' */
+	/* Its RET instructions: all of them, or 0 and a reason. */
+	unsigned int n_returns;
 	uint64_t returns[GO_RETURNS_MAX];
 	const char *no_returns_reason;
-	uint64_t code_hash;
+	uint64_t code_hash; /* for the cache */
 };
 
 /* --- fields */
 
-/* id, struct, name, what it must be (GO_KIND_) */
+/*
+ * id, struct, name, and what it must be (see go_types.c): a field that is anything else is unknown.
+ * INTEGER has 8 bytes; MAP is a pointer; of a STRUCT the offset is that of its first field.
+ */
 #define GO_FIELDS(X)                                                           \
 	X(G_M, G, "m", POINTER)                                                \
 	X(G_ATOMICSTATUS, G, "atomicstatus", FOUR_BYTES)                       \
@@ -221,11 +227,18 @@ struct go_program {
 	uint64_t file_bytes;
 	const char *reason; /* no function can be probed at all, and why; NULL: see each function */
 	struct go_function_facts functions[_GO_FUNCTION_MAX];
-	struct go_site newproc_runqput; /* in runtime.newproc.func1: BX (arm64 R1) is the new g */
+	/*
+	 * The call of runtime.runqput in runtime.newproc.func1: R14 (arm64 R28) is g0, BX (arm64
+	 * R1) the new goroutine, which has its goid already; its parent is curg of g0's m.
+	 */
+	struct go_site newproc_runqput;
 	struct go_offset offsets[_GO_FIELD_MAX];
 	/*
-	 * Addresses of the types' descriptors (abi.Type): what the first word of an interface leads
-	 * to. 0: unknown, or several types are alike.
+	 * Addresses of the structs' type descriptors (abi.Type); 0: unknown, or several types are
+	 * alike. An interface with methods begins with a pointer to an itab, whose word at 8 is the
+	 * descriptor of what it holds; that of a pointer has what it points to at 48. So a context
+	 * is a *valueCtx if the word at 48 of the word at 8 of its first word is this address, with
+	 * the program's load bias.
 	 */
 	uint64_t types[_GO_STRUCT_MAX];
 	uint64_t layouts[_GO_STRUCT_MAX]; /* the same, or one of several that are alike */
