@@ -32,18 +32,48 @@ int elf_image_read(const struct elf_image *image, uint64_t offset, void *buffer,
 	return 0;
 }
 
-int elf_image_read_address(const struct elf_image *image, uint64_t address, void *buffer, size_t n)
+const struct elf_segment *elf_image_segment_at(const struct elf_image *image, uint64_t address)
 {
 	for (size_t i = 0; i < image->n_segments; i++) {
 		const struct elf_segment *s = &image->segments[i];
 
-		if (address < s->address || address - s->address >= s->size)
+		if (address >= s->address && address - s->address < s->size)
+			return s;
+	}
+	return NULL;
+}
+
+int elf_image_offset_of(const struct elf_image *image, uint64_t address, uint64_t n,
+			uint64_t *ret_offset)
+{
+	const struct elf_segment *s = elf_image_segment_at(image, address);
+
+	if (!s || n > s->size - (address - s->address))
+		return ELF_SHORT;
+	*ret_offset = s->offset + (address - s->address);
+	return 0;
+}
+
+int elf_image_address_of(const struct elf_image *image, uint64_t offset, uint64_t *ret_address)
+{
+	for (size_t i = 0; i < image->n_segments; i++) {
+		const struct elf_segment *s = &image->segments[i];
+
+		if (offset < s->offset || offset - s->offset >= s->size)
 			continue;
-		if (n > s->size - (address - s->address))
-			return ELF_SHORT;
-		return elf_image_read(image, s->offset + (address - s->address), buffer, n);
+		*ret_address = s->address + (offset - s->offset);
+		return 0;
 	}
 	return ELF_SHORT;
+}
+
+int elf_image_read_address(const struct elf_image *image, uint64_t address, void *buffer, size_t n)
+{
+	uint64_t offset;
+
+	return elf_image_offset_of(image, address, n, &offset)
+		       ? ELF_SHORT
+		       : elf_image_read(image, offset, buffer, n);
 }
 
 /* A range of the file, cut at the file's end; size 0 when it lies beyond. */
@@ -69,6 +99,11 @@ static int read_segments(struct elf_image *image, const Elf64_Ehdr *header)
 		if (p.p_type == PT_INTERP)
 			image->has_interpreter = true;
 		size = size_within(image, p.p_offset, p.p_filesz);
+		if (p.p_type == PT_DYNAMIC)
+			image->dynamic = (struct elf_section){.offset = p.p_offset, .size = size};
+		if (p.p_type == PT_NOTE && image->n_notes < ELF_NOTES_MAX)
+			image->notes[image->n_notes++] =
+				(struct elf_section){.offset = p.p_offset, .size = size};
 		if (p.p_type != PT_LOAD || size == 0)
 			continue;
 		image->segments[image->n_segments++] = (struct elf_segment){
@@ -125,6 +160,8 @@ int elf_image_open(int fd, struct elf_image *ret)
 	if (r)
 		return r < 0 ? r : IMAGE_NOT_ELF;
 	image.is_64bit = true;
+	image.type = header.e_type;
+	image.machine = header.e_machine;
 	r = read_segments(&image, &header);
 	if (r < 0)
 		return r;

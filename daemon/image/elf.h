@@ -11,6 +11,7 @@
 
 #define ELF_SEGMENTS_MAX 64   /* PT_LOAD segments kept; real programs have 2 to 10 */
 #define ELF_SECTIONS_MAX 1024 /* section headers looked at; real programs have 20 to 60 */
+#define ELF_NOTES_MAX    8    /* PT_NOTE segments kept; real programs have 1 to 3 */
 
 struct elf_segment {
 	uint64_t offset; /* in the file; offset + size is within the file */
@@ -30,6 +31,11 @@ struct elf_image {
 	uint64_t size;
 	bool is_64bit;
 	bool has_interpreter;
+	uint16_t type;              /* ET_EXEC, ET_DYN */
+	uint16_t machine;           /* EM_X86_64, EM_AARCH64 */
+	struct elf_section dynamic; /* PT_DYNAMIC; size 0: none */
+	size_t n_notes;
+	struct elf_section notes[ELF_NOTES_MAX];
 	size_t n_segments;
 	struct elf_segment segments[ELF_SEGMENTS_MAX];
 	uint64_t sections_offset;
@@ -52,6 +58,16 @@ int elf_image_read(const struct elf_image *image, uint64_t offset, void *buffer,
 
 /* The same at a virtual address, as far as a segment of the file backs it. */
 int elf_image_read_address(const struct elf_image *image, uint64_t address, void *buffer, size_t n);
+
+/*
+ * From the file to memory and back, as far as a segment backs 'n' bytes there: 0 or ELF_SHORT.
+ */
+int elf_image_address_of(const struct elf_image *image, uint64_t offset, uint64_t *ret_address);
+int elf_image_offset_of(const struct elf_image *image, uint64_t address, uint64_t n,
+			uint64_t *ret_offset);
+
+/* The segment that backs the byte at an address, or NULL. */
+const struct elf_segment *elf_image_segment_at(const struct elf_image *image, uint64_t address);
 
 /*
  * Looks up 'n' names in one pass: 'found[i]' is the section with 'names[i]', size 0 when there is

@@ -11,10 +11,9 @@
  */
 #include "image/go.h"
 
-#include <endian.h>
-
 #include "base/str.h"
 #include "base/util.h"
+#include "image/go_file.h"
 
 #define BUILDINFO_MAGIC  "\xff Go buildinf:"
 #define BUILDINFO_HEADER 32
@@ -33,14 +32,6 @@
 #define CHUNK_BYTES      65536
 
 #define FUNCTIONS_MAX (1 << 24)
-
-static uint64_t get_le64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le64toh(v);
-}
 
 /* --- the texts of the build info */
 
@@ -225,10 +216,7 @@ static bool words_increase(const uint8_t *words, unsigned int from, unsigned int
 	return get_le64(words + 8 * from) > 0;
 }
 
-#define TABLE_HEADER 72
-
-/* 'p' has TABLE_HEADER bytes. */
-static bool is_function_table(const uint8_t *p)
+bool go_is_function_table(const uint8_t p[GO_TABLE_HEADER_BYTES])
 {
 	const uint8_t *words = p + 8;
 	uint64_t functions = get_le64(words);
@@ -264,11 +252,11 @@ enum scan { SCAN_BUILD_INFO, SCAN_TABLE };
 static ptrdiff_t scan_chunk(enum scan what, const uint8_t *chunk, size_t n)
 {
 	const size_t step = what == SCAN_TABLE ? 8 : BUILDINFO_ALIGN;
-	const size_t need = what == SCAN_TABLE ? TABLE_HEADER : BUILDINFO_HEADER;
+	const size_t need = what == SCAN_TABLE ? GO_TABLE_HEADER_BYTES : BUILDINFO_HEADER;
 
 	for (size_t i = 0; i + need <= n; i += step) {
 		if (what == SCAN_TABLE
-			    ? is_function_table(chunk + i)
+			    ? go_is_function_table(chunk + i)
 			    : memcmp(chunk + i, BUILDINFO_MAGIC, sizeof(BUILDINFO_MAGIC) - 1) == 0)
 			return (ptrdiff_t)i;
 	}
@@ -349,13 +337,13 @@ static int find_table(const struct elf_image *image, uint64_t *ret_offset)
 static int probe_table_section(const struct elf_image *image, const struct elf_section *section,
 			       struct image_facts *facts)
 {
-	uint8_t header[TABLE_HEADER];
+	uint8_t header[GO_TABLE_HEADER_BYTES];
 	int r;
 
 	if (section->size < sizeof(header))
 		return 0;
 	r = elf_image_read(image, section->offset, header, sizeof(header));
-	if (r == 0 && is_function_table(header))
+	if (r == 0 && go_is_function_table(header))
 		facts->is_go = true;
 	return r < 0 ? r : 0;
 }
