@@ -74,7 +74,7 @@ def java(*main_and_arguments, home=None, options=()):
 
 def go_chain():
     source = SOURCES / "go"
-    return build(CACHE / "chain", [source / "main.go", source / "go.mod"],
+    return build(CACHE / "chain", [*source.glob("*.go"), source / "go.mod"],
                  ["go", "build", "-buildvcs=false", "-o", CACHE / "chain", "."], cwd=source)
 
 

@@ -21,10 +21,10 @@ def java_chain(run, home=None, mode="same", threads=64):
     return front, back
 
 
-def go_chain(run):
+def go_chain(run, mode=()):
     program = apps.go_chain()
     back = run.app("back", [program, "back", "{port}", "{log}"])
-    front = run.app("front", [program, "front", "{port}", "{log}", back.port])
+    front = run.app("front", [program, "front", "{port}", "{log}", back.port, *mode])
     return front, back
 
 
@@ -155,15 +155,6 @@ def case_java_handover_5(run):
 def case_java_handover_late(run):
     """Its threads were seen to answer a hundred requests that they received; then they hand on what comes."""
     return hand_over(run, "late", 5)
-
-
-def case_go_chain(run):
-    """Go at 64 connections; a client's parent may be absent, never wrong."""
-    need("go")
-    front, back = go_chain(run)
-    daemon = run.daemon()
-    run.load(front.port, scaled(10_000), 64, traceparent=20)
-    return judge_chain(run, daemon, front, back, client_may_lack_parent=True)
 
 
 def case_python_threaded(run):

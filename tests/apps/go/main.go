@@ -4,11 +4,14 @@
 //
 //	chain hello PORT LOG              answers every request
 //	chain back  PORT LOG              the same, with a status that follows from the request's id
-//	chain front PORT LOG BACK_PORT    calls back once for each request
+//	chain front PORT LOG BACK_PORT [MODE]    calls back once for each request
+//
+// MODE says how: see modes.go.
 package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -86,8 +89,16 @@ func (s *service) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *service) call(path string) (int, error) {
+	return s.callWith(context.Background(), path)
+}
+
+func (s *service) callWith(ctx context.Context, path string) (int, error) {
 	start := time.Now()
-	response, err := s.client.Get(s.back + path)
+	request, err := http.NewRequestWithContext(ctx, "GET", s.back+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := s.client.Do(request)
 	if err != nil {
 		return 0, err
 	}
@@ -99,10 +110,8 @@ func (s *service) call(path string) (int, error) {
 	return response.StatusCode, nil
 }
 
-func (s *service) forward(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
+func (s *service) reply(w http.ResponseWriter, r *http.Request, start time.Time, got int, err error) {
 	status := 200
-	got, err := s.call("/back/" + requestID(r.URL.Path))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -114,6 +123,12 @@ func (s *service) forward(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "front "+r.URL.Path+"\n")
 }
 
+func (s *service) forward(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	got, err := s.call("/back/" + requestID(r.URL.Path))
+	s.reply(w, r, start, got, err)
+}
+
 func main() {
 	role, port := os.Args[1], os.Args[2]
 	s := &service{log: openLog(os.Args[3])}
@@ -121,6 +136,9 @@ func main() {
 	if role == "front" {
 		s.back = "http://127.0.0.1:" + os.Args[4]
 		s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+		if len(os.Args) > 5 {
+			handler = s.mode(os.Args[5])
+		}
 	}
 	server := &http.Server{Addr: "127.0.0.1:" + port, Handler: handler}
 	fmt.Println("ready")
