@@ -32,6 +32,7 @@ enum record_type {
 	RECORD_END = 2,
 	RECORD_CLOSE = 3,
 	RECORD_PROCESS = 4,
+	RECORD_GOROUTINE = 5,
 };
 
 enum role { ROLE_UNKNOWN = 0, ROLE_SERVER = 1, ROLE_CLIENT = 2 };
@@ -100,9 +101,15 @@ struct decision {
 	__u8 reason;    /* enum decision_reason */
 	__u8 is_unit;   /* server: its thread is a unit of work, calls may get it as their parent */
 	__u8 is_proven; /* the threads of its process were seen to answer what they received */
-	__u8 pad[4];
+	/*
+	 * Client: its goroutine was begun by the request, no more is known. It is borne out when
+	 * the goroutine ends with the request (RECORD_GOROUTINE).
+	 */
+	__u8 is_inherited;
+	__u8 pad[3];
+	__u64 goroutine; /* id of the one that received, or called; 0: none */
 };
-_Static_assert(sizeof(struct decision) == 40, "decision");
+_Static_assert(sizeof(struct decision) == 48, "decision");
 
 struct record_head {
 	struct record_header header;
@@ -119,7 +126,7 @@ struct record_head {
 	struct decision decision;
 	__u8 data[]; /* data_length bytes */
 };
-_Static_assert(sizeof(struct record_head) == 144, "record_head");
+_Static_assert(sizeof(struct record_head) == 152, "record_head");
 
 struct record_end {
 	struct record_header header;
@@ -155,6 +162,13 @@ struct record_process {
 };
 _Static_assert(sizeof(struct record_process) == 72, "record_process");
 
+/* A goroutine that made a call for the request that it was begun by has ended. */
+struct record_goroutine {
+	struct record_header header; /* no connection, no exchange */
+	__u64 goroutine;
+};
+_Static_assert(sizeof(struct record_goroutine) == 48, "record_goroutine");
+
 /* --- map 'procs': the selected processes, written by user space, by thread group id */
 
 enum proc_flags {
@@ -169,6 +183,7 @@ enum proc_seen {
 	PROC_SEEN_HTTP2 = 1 << 1,
 	PROC_SEEN_TLS = 1 << 2,
 	PROC_SEEN_OTHER = 1 << 3,
+	PROC_SEEN_ORPHAN = 1 << 5, /* a goroutine that holds no request made a call */
 	PROC_SEEN_IO_URING =
 		1 << 4, /* receives that io_uring may have made, and no tap could read */
 };
@@ -183,9 +198,10 @@ struct proc {
 	__u32 seen;       /* enum proc_seen, by the kernel side */
 	__u32 hands_over; /* by the kernel side, for good: its threads are no units (context.bpf.h)
 			   */
-	__u32 answered; /* by the kernel side: responses by the receiver's thread, to ANSWERS_PROVE
+	__u32 answered;  /* by the kernel side: responses by the receiver's thread, to ANSWERS_PROVE
 			   */
-	__u32 pad;
+	__u32 go_layout; /* by user space: of its Go program in 'go_layouts'; 0: none */
+	__u64 go_bias; /* by user space: the program's addresses are those of its file plus this */
 };
 
 /* So many responses, each by the thread that received the request, and a process is proven. */
@@ -224,23 +240,80 @@ struct request {
 	 */
 	__u8 is_blind;
 	__u8 pad[6];
+	__u64 go_context; /* of a Go server: its entry in 'go_contexts'; 0: none */
 };
-_Static_assert(sizeof(struct request) == 40, "request");
+_Static_assert(sizeof(struct request) == 48, "request");
 
 /* --- map 'units': the requests that a unit of work has received and may still have open */
 
 struct unit_key {
 	__u32 pid;
 	__u32 kind; /* enum unit_kind */
-	__u64 id;   /* tid */
+	__u64 id;   /* tid or goid */
 };
 
-enum unit_kind { UNIT_THREAD = 1 };
+enum unit_kind { UNIT_NONE, UNIT_THREAD, UNIT_GOROUTINE };
 
 struct unit {
 	struct request_key requests[UNIT_REQUESTS_MAX]; /* connection 0: free */
 	__u32 is_loop; /* it took up a request while it had another one open: it follows no single
 			  request, for good */
+	__u32 pad;
+};
+
+/* --- map 'go_layouts': where the fields of a Go program's structures lie, by number from 1 */
+
+#define GO_LAYOUTS_MAX 512
+
+struct go_layout {
+	__u32 g_m, g_goid, m_curg;
+	__u32 has_calls;       /* the rest is known */
+	__u32 persist_conn_bw; /* net/http.persistConn → *bufio.Writer */
+	__u32 writer_buf;      /* bufio.Writer → the first byte of its buffer */
+	__u32 has_contexts;    /* the rest is known */
+	__u32 call_request;    /* net/http.transportRequest → *Request */
+	__u32 request_ctx;     /* net/http.Request → its context, an interface */
+	/* What a context hangs on: another interface, in a structure of one of these types. */
+	__u32 value_ctx_context, cancel_ctx_context, timer_ctx_context, without_cancel_ctx_c;
+	__u64 value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types, 0: there is none */
+};
+
+/*
+ * --- map 'go_calls': requests that net/http's transport was handed and has not sent yet, by the
+ * buffer that they will be sent from
+ */
+
+struct go_call_key {
+	__u64 buffer;
+	__u32 pid;
+	__u32 pad;
+};
+
+struct go_call {
+	struct request_key request; /* of reason DECISION_UNIT */
+	__u8 reason;                /* enum decision_reason */
+	__u8 is_inherited;          /* struct decision */
+	__u8 pad[6];
+	__u64 goroutine; /* the caller */
+	__u64 time_ns;
+};
+
+/* --- map 'go_contexts': contexts of requests that are open, by the address of the context */
+
+struct go_context_key {
+	__u64 context;
+	__u32 pid;
+	__u32 pad;
+};
+
+/*
+ * --- map 'go_children': goroutines that were begun by one that worked for a request, by struct
+ * unit_key, until they end
+ */
+
+struct go_child {
+	struct request_key request;
+	__u32 has_called; /* its end is to be told */
 	__u32 pad;
 };
 
@@ -300,6 +373,14 @@ struct join {
 	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")              \
 	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                \
 	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen") \
+	X(COUNT_GO_CONTEXTS_FULL, "go_contexts_full",                                           \
+	  "contexts of Go requests not noted: the table was full")                              \
+	X(COUNT_GO_CHILDREN_FULL, "go_children_full",                                           \
+	  "goroutines whose request was not noted: the table was full")                         \
+	X(COUNT_LOST_GOROUTINE, "lost_goroutine",                                               \
+	  "ends of goroutines lost: the ring was full (their calls have no parent)")            \
+	X(COUNT_GO_CALLS_FULL, "go_calls_full",                                                 \
+	  "calls of Go programs without a parent: the table was full")                          \
 	X(COUNT_IO_URING, "io_uring",                                                           \
 	  "receives of threads that use io_uring, whose bytes this tap cannot see")
 

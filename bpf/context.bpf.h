@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "maps.bpf.h"
+#include "goroutine.bpf.h"
 
 static __always_inline __u64 exchange_bit(__u32 exchange)
 {
@@ -58,8 +58,10 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 	d = &w->decision;
 	__builtin_memset(d, 0, sizeof(*d));
 	random_bytes(d->ids.span_id, 2);
-	d->is_unit = (w->proc_flags & PROC_THREAD_UNITS) && w->is_blocking;
-	d->is_proven = w->is_proven;
+	d->is_unit = (w->unit.kind == UNIT_GOROUTINE && w->has_children) ||
+		     (w->unit.kind == UNIT_THREAD && w->is_blocking);
+	d->goroutine = w->unit.kind == UNIT_GOROUTINE ? w->unit.id : 0;
+	d->is_proven = w->is_proven || w->go_layout;
 	join = bpf_map_lookup_elem(&joins, &key);
 	if (s->is_truncated) {
 		ids_new_trace(d);
@@ -81,36 +83,30 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 }
 
 /*
- * The one open request of the current thread, copied to 'parent'. Returns the reason:
+ * The one open request that the current unit works for, copied to 'parent'. Returns the reason:
  * DECISION_UNIT, or why none.
  */
 SUBPROGRAM1(unit_request, struct work *, w)
 {
-	struct unit_key key = {.kind = UNIT_THREAD};
-	struct request *r;
-	struct unit *unit;
-	__u32 alive = 0, i;
+	struct go_work work = {};
+	const struct request *r;
+	struct unit_key unit;
 
-	if (!w || !(w->proc_flags & PROC_THREAD_UNITS))
+	if (!w || (!w->unit.kind && !w->go_layout))
 		return DECISION_NONE_NO_UNIT;
-	key.pid = w->pid;
-	key.id = w->tid;
-	unit = bpf_map_lookup_elem(&units, &key);
-	if (!unit)
-		return DECISION_NONE_NO_REQUEST;
-	if (unit->is_loop)
-		return DECISION_NONE_AMBIGUOUS;
-	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
-		r = bpf_map_lookup_elem(&requests, &unit->requests[i]);
-		if (!unit->requests[i].connection || !r)
-			continue;
-		if (!alive)
-			w->parent = *r;
-		alive++;
-	}
-	if (!alive)
-		return DECISION_NONE_NO_REQUEST;
-	return alive == 1 && !w->parent.is_blind ? DECISION_UNIT : DECISION_NONE_AMBIGUOUS;
+	unit = w->unit;
+	if (w->go_layout)
+		go_work_of(w, &work);
+	else
+		work.reason = unit_open(&unit, &work.request);
+	if (work.reason != DECISION_UNIT)
+		return work.reason;
+	r = bpf_map_lookup_elem(&requests, &work.request);
+	if (!r)
+		return DECISION_NONE_NO_REQUEST; /* answered meanwhile */
+	w->parent = *r;
+	w->decision.is_inherited = work.is_inherited;
+	return DECISION_UNIT;
 }
 
 static __always_inline bool same_bytes8(const __u8 *a, const __u8 *b)
@@ -133,7 +129,7 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	d = &w->decision;
 	__builtin_memset(d, 0, sizeof(*d));
 	random_bytes(d->ids.span_id, 2);
-	d->is_proven = w->is_proven;
+	d->is_proven = w->is_proven || w->go_layout;
 	if (s->is_truncated) {
 		ids_new_trace(d);
 		d->reason = DECISION_NONE_TRUNCATED;
@@ -164,66 +160,6 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	return 0;
 }
 
-static const struct unit unit_without_requests;
-static const struct unit unit_lost = {.is_loop = 1};
-
-/*
- * Adds the newest request to the current thread's; dead ones make room. A thread that has one open
- * and takes up another, on whatever connection, is a loop: which of them it works for at any moment
- * cannot be told, now or later.
- */
-SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
-{
-	struct unit_key key = {.kind = UNIT_THREAD};
-	__u32 placed = 0, i;
-	struct unit *unit;
-
-	if (!w || !c)
-		return 0;
-	key.pid = w->pid;
-	key.id = w->tid;
-	unit = bpf_map_lookup_elem(&units, &key);
-	if (!unit) {
-		bpf_map_update_elem(&units, &key, &unit_without_requests, BPF_ANY);
-		unit = bpf_map_lookup_elem(&units, &key);
-	}
-	if (!unit) {
-		count(COUNT_UNITS_FULL);
-		return 0;
-	}
-	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
-		struct request_key *request = &unit->requests[i];
-
-		if (request->connection && bpf_map_lookup_elem(&requests, request)) {
-			unit->is_loop = 1;
-		} else if (placed) {
-			request->connection = 0;
-		} else {
-			request->connection = c->cookie;
-			request->exchange = c->rx.exchange;
-			placed = 1;
-		}
-	}
-	return 0;
-}
-
-/*
- * The current thread works for a request that has no entry: whatever it has else is not what it
- * works for.
- */
-SUBPROGRAM1(unit_lose, struct work *, w)
-{
-	struct unit_key key = {.kind = UNIT_THREAD};
-
-	if (!w)
-		return 0;
-	key.pid = w->pid;
-	key.id = w->tid;
-	if (bpf_map_update_elem(&units, &key, &unit_lost, BPF_ANY))
-		count(COUNT_UNITS_FULL);
-	return 0;
-}
-
 /*
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one
  * that was not received on a blocking socket, and one that was sent before the one ahead was
@@ -239,7 +175,7 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	if (!w || !c)
 		return 0;
 	/* Only its unit of work could ever find it. */
-	if (!(w->proc_flags & PROC_THREAD_UNITS))
+	if (!w->unit.kind)
 		return 0;
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
@@ -248,14 +184,15 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	if (d->reason == DECISION_HEADER)
 		__builtin_memcpy(request.parent_span_id, d->parent_span_id, 8);
 	request.flags = d->flags;
-	request.is_blind =
-		is_blind || c->rx.is_truncated || !w->is_blocking || c->opened - c->closed > 1;
+	request.is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
+			   (w->unit.kind == UNIT_THREAD && !w->is_blocking);
 	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
 		count(COUNT_REQUESTS_FULL);
 		return -1;
 	}
 	c->published |= exchange_bit(key.exchange);
-	c->unit_tid = w->tid;
+	c->unit_kind = w->unit.kind;
+	c->unit_id = w->unit.id;
 	return 1;
 }
 
@@ -269,14 +206,29 @@ static __always_inline void join_withdraw(struct conn *c)
 	c->join_is_out = 0;
 }
 
+static __always_inline void go_context_forget(__u32 pid, const struct request *r)
+{
+	struct go_context_key key = {.pid = pid};
+
+	if (!r || !r->go_context)
+		return;
+	key.context = r->go_context;
+	bpf_map_delete_elem(&go_contexts, &key);
+}
+
 static __always_inline void request_close(struct conn *c, __u32 exchange)
 {
 	struct request_key key = {.connection = c->cookie, .exchange = exchange};
+	struct unit_key unit = {.pid = c->pid, .kind = UNIT_GOROUTINE, .id = c->unit_id};
 
 	if (!(c->published & exchange_bit(exchange)))
 		return;
 	c->published &= ~exchange_bit(exchange);
+	if (c->unit_kind == UNIT_GOROUTINE)
+		go_context_forget(c->pid, bpf_map_lookup_elem(&requests, &key));
 	bpf_map_delete_elem(&requests, &key);
+	if (c->unit_kind == UNIT_GOROUTINE && exchange == c->opened)
+		unit_leave(&unit);
 }
 
 /*
@@ -307,7 +259,7 @@ SUBPROGRAM2(publish_client, struct work *, w, struct conn *, c)
 /* The thread took up another request while it had this one open: whom it works for is not known. */
 static __always_inline bool is_loop(const struct work *w)
 {
-	struct unit_key key = {.kind = UNIT_THREAD, .pid = w->pid, .id = w->tid};
+	struct unit_key key = w->unit;
 	const struct unit *unit = bpf_map_lookup_elem(&units, &key);
 
 	return !unit || unit->is_loop;
@@ -344,11 +296,14 @@ SUBPROGRAM2(who_answers, struct work *, w, const struct conn *, c)
 	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) ||
 	    c->tx.exchange != c->opened)
 		return 0;
-	if (c->unit_tid != w->tid) {
+	/* A goroutine that received a request serves its connection, whoever answers. */
+	if (c->unit_kind != UNIT_THREAD)
+		return HEAD_BY_RECEIVER;
+	if (c->unit_id != w->tid) {
 		note_hand_over(c);
 		return HEAD_HANDED_OVER;
 	}
-	if (!(w->proc_flags & PROC_THREAD_UNITS))
+	if (w->unit.kind != UNIT_THREAD)
 		return HEAD_HANDED_OVER; /* another thread of the process was seen to, meanwhile */
 	if (is_loop(w))
 		return 0;

@@ -81,6 +81,21 @@ static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct 
 	return c->off ? NULL : c;
 }
 
+/*
+ * What the program that makes this system call has in the register where Go keeps the goroutine.
+ */
+static __always_inline __u64 user_g(void)
+{
+	const struct pt_regs *regs = user_registers();
+
+#if defined(__TARGET_ARCH_x86)
+	/* Not those of user code: the stack is laid out in a way that is not known. */
+	return regs && (READ(regs, cs) & 3) == 3 ? READ(regs, r14) : 0;
+#elif defined(__TARGET_ARCH_arm64)
+	return regs ? READ(regs, regs[28]) : 0;
+#endif
+}
+
 static __always_inline struct work *work_begin(__u32 slot, const struct actor *actor)
 {
 	struct work *w = bpf_map_lookup_elem(&works, &slot);
@@ -93,6 +108,12 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->proc_id = actor->proc.proc_id;
 	w->proc_flags = actor->proc.hands_over ? 0 : actor->proc.flags;
 	w->is_proven = actor->proc.answered >= ANSWERS_PROVE;
+	w->unit.pid = actor->pid;
+	w->unit.kind = w->proc_flags & PROC_THREAD_UNITS ? UNIT_THREAD : UNIT_NONE;
+	w->unit.id = actor->tid;
+	w->go_layout = actor->proc.go_layout;
+	if (w->go_layout)
+		w->g = user_g();
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_blocking = 0;

@@ -153,10 +153,16 @@ struct task_struct {
 	__u64 self_exec_id;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	void *stack;
 };
+
+/* The enumerators are the helpers that a kernel has. */
+enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+	unsigned long r14;
+	unsigned long bx;
 	unsigned long r8;
 	unsigned long ax;
 	unsigned long cx;
@@ -164,6 +170,7 @@ struct pt_regs {
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;
+	unsigned long cs;
 	unsigned long sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
@@ -210,4 +217,23 @@ static __always_inline bool uses_io_uring(void)
 	struct task_struct *task = current_task();
 
 	return bpf_core_field_exists(task->io_uring) && READ(task, io_uring);
+}
+
+#define KERNEL_STACK_BYTES 16384 /* of both architectures, with pages of 4 KB */
+
+/*
+ * The registers of the user code that made the current system call. Before Linux 5.15 they are
+ * found where the stack begins. NULL: not known.
+ */
+static __always_inline const struct pt_regs *user_registers(void)
+{
+#ifdef BASIC
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		__u64 stack = (__u64)READ(current_task(), stack);
+
+		return (const struct pt_regs *)(stack + KERNEL_STACK_BYTES -
+						bpf_core_type_size(struct pt_regs));
+	}
+#endif
+	return (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 }

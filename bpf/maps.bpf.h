@@ -94,6 +94,55 @@ struct {
 } units SEC(".maps");
 
 /*
+ * go_layouts: Go programs → where their fields lie. Written by user space before a process gets the
+ * number. Never freed, but for another program: they are few.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GO_LAYOUTS_MAX);
+	__type(key, __u32);
+	__type(value, struct go_layout);
+} go_layouts SEC(".maps");
+
+/*
+ * go_calls: requests that were handed to net/http's transport → whom they are made for. Written by
+ * go.bpf.c, deleted by the send. One that is never sent leaves its entry to the next of the same
+ * buffer; user space sweeps up the others. Full: the call has no parent, counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct go_call_key);
+	__type(value, struct go_call);
+} go_calls SEC(".maps");
+
+/*
+ * go_contexts: contexts that net/http made for requests → the request, where calls carry them.
+ * Written by go.bpf.c, deleted with the request. Full: not noted, counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct go_context_key);
+	__type(value, struct request_key);
+} go_contexts SEC(".maps");
+
+/*
+ * go_children: goroutines → the request that they were begun for. Written by go.bpf.c where one is
+ * begun, deleted where it ends, and swept up by user space when their process is gone. Full: not
+ * noted, counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct unit_key);
+	__type(value, struct go_child);
+} go_children SEC(".maps");
+
+/*
  * joins: requests under way from a traced client, for a server on the same host to find. Written
  * before the bytes leave; deleted by the server that takes it, by the response, or by the end of
  * the client's connection.
@@ -156,10 +205,14 @@ struct work {
 	__u32 is_tx;
 	__u32 pid, tid, proc_id, proc_flags;
 	__u32 is_blocking;
-	__u32 may_fail;  /* a send that finds no room */
-	__u32 is_proven; /* of the process (abi.h) */
-	__u32 slot;      /* of 'works' that this is */
+	__u32 may_fail;     /* a send that finds no room */
+	__u32 is_proven;    /* of the process (abi.h) */
+	__u32 slot;         /* of 'works' that this is */
+	__u32 go_layout;    /* of the process (abi.h) */
+	__u64 g;            /* of a Go program: what its register has */
+	__u32 has_children; /* goroutines that it begins are noted */
 	__u32 pad2;
+	struct unit_key unit; /* who works here */
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */
 };
@@ -214,7 +267,8 @@ struct conn {
 	__u64 told;       /* bit: the record of the response's head said that it is complete */
 	__u32 unreported; /* an exchange of whose response a record was lost, and no later one got
 			     through */
-	__u32 unit_tid;   /* the thread that received the newest request with a context */
+	__u32 unit_kind;  /* of the unit that received the newest request with a context */
+	__u64 unit_id;
 	struct join_key join;
 	__u64 mmsg;      /* the vector of the last recvmmsg, */
 	__u32 mmsg_tid;  /* who called it, */

@@ -363,6 +363,7 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 	}
 	if (s->facts.traceparent == TRACEPARENT_INVALID)
 		count(COUNT_TRACEPARENT_INVALID);
+	unit_find(w);
 	if (c->role == ROLE_SERVER)
 		decide_server(w, s);
 	else

@@ -161,9 +161,17 @@ void print_status(const cJSON *answer, const struct print_options *options, FILE
 static void print_process(const cJSON *process, FILE *out)
 {
 	static const char *const rows[][2] = {
-		{"Name", "name"},           {"Language", "language"}, {"Version", "version"},
-		{"State", "state"},         {"Why", "why"},           {"Unit", "unit"},
-		{"Container", "container"}, {"Executable", "exe"},    {"Command", "command"},
+		{"Name", "name"},
+		{"Language", "language"},
+		{"Version", "version"},
+		{"State", "state"},
+		{"Why", "why"},
+		{"Seen", "seen"},
+		{"No parents", "no_parents"},
+		{"Unit", "unit"},
+		{"Container", "container"},
+		{"Executable", "exe"},
+		{"Command", "command"},
 	};
 	_cleanup_(sheet_done) struct sheet sheet = {.n_columns = 2};
 

@@ -119,7 +119,14 @@ static void handle_revoke(void *userdata, uint64_t connection, uint32_t exchange
 static int handle_select(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
+	struct go_facts go = {0};
+	int r;
 
+	if (p->language == LANGUAGE_GO) {
+		r = go_units_add(d->go, p, &go);
+		if (r < 0)
+			return r;
+	}
 	/*
 	 * The threads of a Go process run many goroutines each: they are no units of work. JVMs and
 	 * Go programs fork only to execute something else.
@@ -129,6 +136,8 @@ static int handle_select(void *userdata, const struct process *p)
 						   .proc_id = p->proc_id,
 						   .has_thread_units = p->language != LANGUAGE_GO,
 						   .passes_on = p->language == LANGUAGE_OTHER,
+						   .go_layout = go.layout,
+						   .go_bias = go.bias,
 					   });
 }
 
@@ -137,6 +146,7 @@ static void handle_unselect(void *userdata, const struct process *p)
 	struct daemon *d = userdata;
 
 	probe_process_remove(d->probe, p->pid);
+	go_units_remove(d->go, p->proc_id);
 	stitch_process_exit(d->stitch, p->proc_id, d->event_ns);
 }
 
@@ -277,6 +287,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
 	give_back_memory(d, now);
+	go_units_tick(d->go, now);
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, now, print_trace, d);
 	print_hints(d, now);
@@ -427,6 +438,9 @@ static int start_modules(struct daemon *d)
 			 &d->discover);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up discovery: %m");
+	r = go_units_new(d->probe, &d->go);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up Go programs: %m");
 	r = event_reader_new(probe_ring_fd(d->probe), handle_event, d, &d->reader);
 	if (r < 0)
 		return log_error_errno(r, "Cannot read the ring: %m");
@@ -545,6 +559,7 @@ static void daemon_done(struct daemon *d)
 {
 	control_free(d->control);
 	event_reader_free(d->reader);
+	go_units_free(d->go);
 	probe_free(d->probe);
 	discover_free(d->discover);
 	stitch_free(d->stitch);

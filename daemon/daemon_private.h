@@ -13,6 +13,7 @@
 #include "event/reader.h"
 #include "export/exporter.h"
 #include "export/store.h"
+#include "go_units.h"
 #include "output.h"
 #include "probe/probe.h"
 #include "service/control.h"
@@ -27,6 +28,7 @@ struct daemon {
 	struct lock *lock;
 	sd_event *event;
 	struct probe *probe;
+	struct go_units *go;
 	struct event_reader *reader;
 	struct discover *discover;
 	struct stitch *stitch;

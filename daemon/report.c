@@ -137,7 +137,8 @@ static int report_status(struct daemon *d, cJSON *answer)
 	cJSON_AddNumberToObject(object, "rss_bytes", (double)rss_bytes());
 	cJSON_AddNumberToObject(object, "open_bytes", (double)stitch_bytes(d->stitch));
 	cJSON_AddNumberToObject(object, "map_bytes", (double)probe_map_bytes(d->probe));
-	cJSON_AddNumberToObject(answer, "links", (double)probe_links(d->probe));
+	cJSON_AddNumberToObject(answer, "links",
+				(double)(probe_links(d->probe) + go_units_links(d->go)));
 	return 0;
 }
 
@@ -173,6 +174,10 @@ static int add_process(const struct process *p, void *userdata)
 	add_text(item, "version", p->version);
 	add_text(item, "state", process_state_name(p->state));
 	add_text(item, "why", p->why);
+	add_text(item, "no_parents",
+		 p->state == PROCESS_SELECTED && p->language == LANGUAGE_GO
+			 ? go_units_why_not(walk->d->go, p->proc_id)
+			 : NULL);
 	add_text(item, "seen", p->state == PROCESS_SELECTED ? hints_seen(walk->d, p) : NULL);
 	cJSON_AddNumberToObject(item, "spans", p->resource ? (double)p->resource->spans : 0);
 	add_text(item, "container", p->container_id);

@@ -60,6 +60,8 @@ static int decode_head(const struct record_head *r, size_t n, struct event *e)
 	e->head.trace_flags = d->flags;
 	e->head.is_unit = d->is_unit;
 	e->head.is_proven = d->is_proven;
+	e->head.is_inherited = d->is_inherited;
+	e->head.goroutine = d->goroutine;
 	memcpy(e->head.trace_id.b, d->ids.trace_id, sizeof(e->head.trace_id.b));
 	memcpy(e->head.span_id.b, d->ids.span_id, sizeof(e->head.span_id.b));
 	memcpy(e->head.parent_span_id.b, d->parent_span_id, sizeof(e->head.parent_span_id.b));
@@ -107,6 +109,14 @@ static int decode_process(const struct record_process *r, size_t n, struct event
 	return 0;
 }
 
+static int decode_goroutine(const struct record_goroutine *r, size_t n, struct event *e)
+{
+	if (n != sizeof(*r) || !r->goroutine)
+		return EVENT_BAD;
+	e->goroutine = r->goroutine;
+	return 0;
+}
+
 int event_decode(const void *record, size_t n, struct event *ret)
 {
 	const struct record_header *h = record;
@@ -141,6 +151,10 @@ int event_decode(const void *record, size_t n, struct event *ret)
 		break;
 	case RECORD_PROCESS:
 		r = decode_process(record, n, &e);
+		break;
+	case RECORD_GOROUTINE:
+		e.type = EVENT_GOROUTINE;
+		r = decode_goroutine(record, n, &e);
 		break;
 	default:
 		break;

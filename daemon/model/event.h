@@ -11,10 +11,11 @@
 #include "model/ids.h"
 
 enum event_type {
-	EVENT_HEAD,    /* bytes of a message's head, or a part of them */
-	EVENT_END,     /* the response of an exchange is complete */
-	EVENT_CLOSE,   /* a connection changed towards its end */
-	EVENT_PROCESS, /* exec, fork, exit, listen */
+	EVENT_HEAD,      /* bytes of a message's head, or a part of them */
+	EVENT_END,       /* the response of an exchange is complete */
+	EVENT_CLOSE,     /* a connection changed towards its end */
+	EVENT_PROCESS,   /* exec, fork, exit, listen */
+	EVENT_GOROUTINE, /* one that called for a request it was begun by has ended */
 	_EVENT_TYPE_MAX,
 };
 
@@ -79,6 +80,8 @@ struct event_head {
 	bool is_unit;   /* a server's request: calls may get it as their parent */
 	bool is_proven; /* the threads of the process were seen to answer what they received */
 	enum answered_by answered_by; /* of a server's response */
+	bool is_inherited;  /* a call by a goroutine that the parent began, no more is known */
+	uint64_t goroutine; /* that received the request, or calls; 0: none */
 };
 
 enum event_close {
@@ -122,5 +125,6 @@ struct event {
 			uint64_t exec_id;
 			uint16_t port; /* LISTEN */
 		} process;
+		uint64_t goroutine; /* of GOROUTINE */
 	};
 };

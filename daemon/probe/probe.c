@@ -197,6 +197,11 @@ void probe_free(struct probe *p)
 	free(p);
 }
 
+struct bpf_object *probe_object(const struct probe *p)
+{
+	return p->tap.object;
+}
+
 enum probe_tap probe_tap_used(const struct probe *p)
 {
 	return p->used;
@@ -259,6 +264,8 @@ int probe_process_set(struct probe *p, const struct probe_process *process)
 		.proc_id = process->proc_id,
 		.flags = (process->has_thread_units ? PROC_THREAD_UNITS : 0) |
 			 (process->passes_on ? PROC_PASSES_ON : 0),
+		.go_layout = process->go_layout,
+		.go_bias = process->go_bias,
 	};
 	struct bpf_map *procs = p->tap.procs;
 	uint32_t pid = process->pid;

@@ -49,6 +49,8 @@ struct tap {
 		(tap)->unjudged = (s)->bss->unjudged;                               \
 	} while (0)
 
+struct bpf_object *probe_object(const struct probe *p);
+
 /*
  * Opens the tap for this kernel, whose types are 'kernel'. Returns 0, a negative errno, or
  * TAP_REFUSED with the reason in 'ret_refusal'.

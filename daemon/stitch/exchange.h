@@ -21,6 +21,7 @@ struct exchange {
 	uint32_t bytes;        /* of this allocation */
 	uint32_t number;
 	uint32_t pid, tid, proc_id;
+	uint64_t goroutine;        /* 0: none */
 	struct resource *resource; /* a reference; NULL: not known when the request came */
 
 	/* From the decision, or made here. */

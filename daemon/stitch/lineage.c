@@ -38,6 +38,11 @@ struct branch {
 	bool is_server;
 	bool is_doubted;
 	bool is_proven;
+	bool is_inherited; /* a call by a goroutine that the request above began */
+	bool has_goroutine_ended;
+	bool is_unit_sure; /* of a call: a goroutine's own request, nothing to doubt */
+	uint64_t goroutine;
+	struct table_node goroutine_node; /* of an inherited one: by proc_id and goroutine */
 	bool has_trace; /* 'trace_id' is in place of the one that the kernel side gave */
 	struct trace_id trace_id;
 	unsigned int depth;
@@ -110,13 +115,28 @@ static void grace_end(struct lineage *l, struct branch *b)
 	b->grace_ns = 0;
 }
 
+static uint64_t goroutine_hash(uint32_t proc_id, uint64_t goroutine)
+{
+	uint64_t key[] = {proc_id, goroutine};
+
+	return table_hash(key, sizeof(key));
+}
+
+static void branch_free(struct lineage *l, struct branch *b)
+{
+	table_remove(&l->table, &b->node);
+	if (b->is_inherited)
+		table_remove(&l->goroutines, &b->goroutine_node);
+	span_unref(b->span);
+	free(b);
+}
+
 /* Nothing can hang on it any more, and it hangs on nothing. */
 static void branch_drop_unused(struct lineage *l, struct branch *b)
 {
 	if (b->exchange || b->span || b->parent || b->first || b->grace_ns)
 		return;
-	table_remove(&l->table, &b->node);
-	free(b);
+	branch_free(l, b);
 }
 
 static size_t held_bytes(const struct span *span)
@@ -220,6 +240,14 @@ static enum parent_reason cut_reason(enum verdict verdict)
 	return verdict == VERDICT_CUT ? PARENT_NONE_NO_UNIT : PARENT_NONE_AMBIGUOUS;
 }
 
+/* The call was made for the request it hangs on. */
+static void branch_bear_out(struct lineage *l, struct branch *b)
+{
+	b->is_doubted = false;
+	if (!b->parent->parent)
+		branch_settle(l, b);
+}
+
 /* 'b' itself stays, though nothing may need it any more. */
 static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdict)
 {
@@ -231,11 +259,31 @@ static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdi
 		next = child->next;
 		if (!child->is_doubted)
 			continue;
-		child->is_doubted = false;
 		if (!is_kept(verdict, child->is_proven))
 			branch_cut(l, child, cut_reason(verdict));
-		else if (!b->parent)
-			branch_settle(l, child);
+		else if (!child->is_inherited || child->has_goroutine_ended)
+			branch_bear_out(l, child);
+	}
+}
+
+static bool has_doubted(const struct branch *b)
+{
+	for (const struct branch *child = b->first; child; child = child->next)
+		if (child->is_doubted)
+			return true;
+	return false;
+}
+
+/* The goroutines that it began, and that live on, work for others too. */
+static void branch_cut_doubted(struct lineage *l, struct branch *b)
+{
+	struct branch *next;
+
+	grace_end(l, b);
+	for (struct branch *child = b->first; child; child = next) {
+		next = child->next;
+		if (child->is_doubted)
+			branch_cut(l, child, PARENT_NONE_AMBIGUOUS);
 	}
 }
 
@@ -247,7 +295,7 @@ static void branch_settle_now(struct lineage *l, struct branch *b)
 
 		while (top->parent->parent)
 			top = top->parent;
-		if (top->is_doubted && !top->is_proven) {
+		if (top->is_doubted && (!top->is_proven || top->is_inherited)) {
 			branch_cut(l, top, PARENT_NONE_AMBIGUOUS);
 		} else {
 			top->is_doubted = false;
@@ -283,10 +331,21 @@ static int branch_new(struct lineage *l, struct exchange *x, const struct event 
 	b->is_server = e->role == EVENT_ROLE_SERVER;
 	b->is_proven = e->head.is_proven;
 	b->proc_id = e->proc_id;
+	b->goroutine = e->head.goroutine;
+	b->is_unit_sure = b->goroutine && !e->head.is_inherited;
 	r = table_insert(&l->table, &b->node, table_hash(&b->span_id, sizeof(b->span_id)));
 	if (r < 0) {
 		free(b);
 		return r;
+	}
+	if (e->head.is_inherited) {
+		r = table_insert(&l->goroutines, &b->goroutine_node,
+				 goroutine_hash(b->proc_id, b->goroutine));
+		if (r < 0) {
+			branch_free(l, b);
+			return r;
+		}
+		b->is_inherited = true;
 	}
 	x->branch = b;
 	return 0;
@@ -295,7 +354,7 @@ static int branch_new(struct lineage *l, struct exchange *x, const struct event 
 /* What it hangs on is not known here, or it hangs on nothing. */
 static int begin_alone(struct lineage *l, struct exchange *x, const struct event *e)
 {
-	bool is_doubtful = x->reason == PARENT_UNIT && !e->head.is_proven;
+	bool is_doubtful = x->reason == PARENT_UNIT && (!e->head.is_proven || e->head.is_inherited);
 	int r;
 
 	if (!e->head.is_unit && !is_doubtful)
@@ -309,7 +368,7 @@ static int begin_alone(struct lineage *l, struct exchange *x, const struct event
 int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
 {
 	struct branch *parent = parent_of(l, x);
-	bool is_call = e->role == EVENT_ROLE_CLIENT;
+	bool is_call = e->role == EVENT_ROLE_CLIENT, is_refuted;
 	int r;
 
 	if (!parent)
@@ -319,10 +378,14 @@ int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
 		return r;
 	if (parent->has_trace && x->reason != PARENT_HEADER)
 		branch_set_trace(x->branch, &parent->trace_id);
-	x->branch->is_doubted = is_call && !is_kept(parent->verdict, x->branch->is_proven);
+	is_refuted = is_call && parent->verdict && !is_kept(parent->verdict, x->branch->is_proven);
+	x->branch->is_doubted =
+		is_call &&
+		(x->branch->is_inherited ||
+		 (!x->branch->is_unit_sure && !is_kept(parent->verdict, x->branch->is_proven)));
 	if (x->branch->is_doubted || parent->parent)
 		branch_link(x->branch, parent);
-	if (x->branch->is_doubted && parent->verdict)
+	if (x->branch->is_doubted && is_refuted)
 		branch_cut(l, x->branch, cut_reason(parent->verdict));
 	return 0;
 }
@@ -334,7 +397,7 @@ static void judge_graces(struct lineage *l, uint32_t proc_id)
 
 	for (struct branch *b = l->graces.first; b; b = next) {
 		next = b->grace_next;
-		if (b->proc_id != proc_id)
+		if (b->proc_id != proc_id || b->verdict)
 			continue;
 		branch_judge(l, b, VERDICT_CUT);
 		branch_drop_unused(l, b);
@@ -369,6 +432,9 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span)
 	}
 	if (b->is_server && !b->verdict && !b->grace_ns)
 		branch_judge(l, b, VERDICT_UNSEEN);
+	/* Goroutines that it began should end now as well. */
+	if (b->verdict && !b->grace_ns && has_doubted(b))
+		grace_begin(l, b, x->last_ns + LINEAGE_GRACE_NS);
 	if (span && b->parent && l->held_bytes + held_bytes(span) > l->held_bytes_max) {
 		metrics_increment(METRIC_LINEAGE_FULL);
 		branch_settle_now(l, b);
@@ -387,8 +453,46 @@ static void settle_graces(struct lineage *l, uint64_t until_ns)
 	struct branch *b;
 
 	while ((b = l->graces.first) && b->grace_ns <= until_ns) {
-		branch_judge(l, b, VERDICT_KEEP);
+		if (b->verdict)
+			branch_cut_doubted(l, b);
+		else
+			branch_judge(l, b, VERDICT_KEEP);
+		/* Its own goroutines may have to end yet. */
+		if (!b->exchange && !b->grace_ns && has_doubted(b))
+			branch_cut_doubted(l, b);
 		branch_drop_unused(l, b);
+	}
+}
+
+/* An inherited call by that goroutine that is still doubted, or NULL. */
+static struct branch *find_doubted(const struct lineage *l, const struct event *e)
+{
+	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
+	{
+		struct branch *b = container_of(node, struct branch, goroutine_node);
+
+		if (b->proc_id == e->proc_id && b->goroutine == e->goroutine &&
+		    !b->has_goroutine_ended)
+			return b;
+	}
+	return NULL;
+}
+
+void lineage_goroutine_ended(struct lineage *l, const struct event *e)
+{
+	struct branch *b;
+
+	while ((b = find_doubted(l, e))) {
+		struct branch *parent = b->parent;
+
+		b->has_goroutine_ended = true;
+		if (!b->is_doubted || !is_kept(parent->verdict, b->is_proven))
+			continue;
+		branch_bear_out(l, b);
+		if (parent->exchange || !parent->verdict || has_doubted(parent))
+			continue;
+		grace_end(l, parent);
+		branch_drop_unused(l, parent);
 	}
 }
 
@@ -402,19 +506,15 @@ void lineage_finish(struct lineage *l)
 	settle_graces(l, UINT64_MAX);
 }
 
-static int branch_free(struct table_node *node, void *userdata)
+static int free_branch(struct table_node *node, void *userdata)
 {
-	struct lineage *l = userdata;
-	struct branch *b = container_of(node, struct branch, node);
-
-	table_remove(&l->table, node);
-	span_unref(b->span);
-	free(b);
+	branch_free(userdata, container_of(node, struct branch, node));
 	return 0;
 }
 
 void lineage_done(struct lineage *l)
 {
-	table_walk(&l->table, branch_free, l);
+	table_walk(&l->table, free_branch, l);
 	table_done(&l->table);
+	table_done(&l->goroutines);
 }

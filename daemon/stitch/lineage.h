@@ -5,6 +5,9 @@
  * answer comes from the thread that received the request they are let go as they are; when it comes
  * from another, the call begins a trace of its own, and what hangs on it goes with it.
  *
+ * A goroutine that a request began may work for it, or be a worker that others hand their work to
+ * as well. Its calls are borne out when it has ended by 250 ms after the request.
+ *
  * A branch stands for an exchange that others may hang on, from its request until nothing about it
  * is in doubt. What is held is bounded in bytes and counted; main thread only.
  */
@@ -30,6 +33,7 @@ struct branch_list {
 
 struct lineage {
 	struct table table;        /* branches by span id */
+	struct table goroutines;   /* those of inherited calls, by process and goroutine */
 	struct branch_list graces; /* servers that have answered, the oldest first */
 	size_t held_bytes, held_bytes_max;
 
@@ -46,6 +50,9 @@ int lineage_begin(struct lineage *l, struct exchange *x, const struct event *req
 
 /* The final response to a server's request has begun. */
 void lineage_answered(struct lineage *l, struct exchange *x, const struct event *response);
+
+/* A goroutine that had begun with a request and called for it has ended (EVENT_GOROUTINE). */
+void lineage_goroutine_ended(struct lineage *l, const struct event *e);
 
 /*
  * The exchange is over. Takes its span, NULL when it has none: emits it now, or when the doubt has

@@ -470,6 +470,9 @@ void stitch_event(struct stitch *s, const struct event *e)
 	case EVENT_CLOSE:
 		stitch_close(s, e);
 		break;
+	case EVENT_GOROUTINE:
+		lineage_goroutine_ended(&s->lineage, e);
+		break;
 	case EVENT_PROCESS: /* stitch_process_exit(): who it was is known to the daemon */
 	case _EVENT_TYPE_MAX:
 		break;

@@ -145,6 +145,8 @@ static void make_head(struct fuzz *f, struct event *e, uint8_t flags, struct str
 		.trace_flags = flags,
 		.is_unit = flags & 2,
 		.is_proven = flags & 4,
+		.is_inherited = flags & 8,
+		.goroutine = flags & 16 ? (flags & 3) : 0,
 		.answered_by = (enum answered_by)(text.n % 3),
 	};
 	/* The kernel side never gives an id twice; that it gives none is worth trying. */
@@ -190,6 +192,9 @@ static void step(struct fuzz *f, struct input *in)
 		break;
 	case EVENT_PROCESS:
 		e.process.what = flags & 3;
+		break;
+	case EVENT_GOROUTINE:
+		e.goroutine = flags & 3;
 		break;
 	case _EVENT_TYPE_MAX:
 		break;

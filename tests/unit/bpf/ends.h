@@ -20,6 +20,8 @@ struct end {
 	uint32_t rx_seq, tx_seq;
 	uint32_t tid;
 	bool is_blocking;
+	uint32_t go_layout; /* of a Go program; 'g': what its register has */
+	uint64_t g;
 	uint64_t skipped, moved[2]; /* bytes that passed unseen; bytes of calls */
 };
 
@@ -77,7 +79,14 @@ __attribute__((unused)) static void end_call(struct end *e, bool is_tx, const ch
 	w->pid = 7;
 	w->tid = e->tid;
 	w->proc_id = 3;
-	w->proc_flags = PROC_THREAD_UNITS;
+	w->proc_flags = e->go_layout ? 0 : PROC_THREAD_UNITS;
+	w->unit = (struct unit_key){
+		.pid = 7,
+		.kind = e->go_layout ? UNIT_NONE : UNIT_THREAD,
+		.id = e->tid,
+	};
+	w->go_layout = e->go_layout;
+	w->g = e->g;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->is_tx = is_tx;

@@ -40,7 +40,7 @@ struct shim_map {
 	} entries[SHIM_ENTRIES];
 };
 
-static struct shim_map shim_maps[8];
+static struct shim_map shim_maps[16];
 static unsigned int shim_n_maps;
 
 static struct shim_map *shim_map(void *map)
@@ -199,4 +199,8 @@ static void shim_reset(void)
 	shim_map_add(&requests, sizeof(struct request_key), sizeof(struct request));
 	shim_map_add(&units, sizeof(struct unit_key), sizeof(struct unit));
 	shim_map_add(&joins, sizeof(struct join_key), sizeof(struct join));
+	shim_map_add(&go_layouts, sizeof(__u32), sizeof(struct go_layout));
+	shim_map_add(&go_calls, sizeof(struct go_call_key), sizeof(struct go_call));
+	shim_map_add(&go_contexts, sizeof(struct go_context_key), sizeof(struct request_key));
+	shim_map_add(&go_children, sizeof(struct unit_key), sizeof(struct go_child));
 }

@@ -166,6 +166,8 @@ static void test_tables(void **state)
 			      "Version     17\n"
 			      "State       traced\n"
 			      "Why         language: jvm\n"
+			      "Seen        -\n"
+			      "No parents  -\n"
 			      "Unit        shop.service\n"
 			      "Container   -\n"
 			      "Executable  /usr/bin/java\n"

@@ -15,6 +15,7 @@ struct step {
 	uint8_t n, parent;
 	bool is_proven;
 	enum parent_reason reason; /* 0: by its place */
+	uint64_t inherited_by;     /* the goroutine of a call that no more is known of; 0: none */
 };
 
 static struct trace_id trace_of(uint8_t n)
@@ -42,6 +43,8 @@ static void begin(struct scene *sc, struct step step)
 	else
 		e.head.reason = step.parent ? PARENT_JOINED : PARENT_NONE_REMOTE;
 	e.head.is_unit = sc->role == EVENT_ROLE_SERVER;
+	e.head.is_inherited = step.inherited_by > 0;
+	e.head.goroutine = step.inherited_by;
 	stitch_event(sc->stitch, &e);
 }
 
@@ -282,6 +285,110 @@ static void test_forwarded_header(void **state)
 	}
 }
 
+static void goroutine_ended(struct scene *sc, uint32_t proc_id, uint64_t goroutine)
+{
+	stitch_event(sc->stitch, &(struct event){
+					 .type = EVENT_GOROUTINE,
+					 .time_ns = sc->now_ns,
+					 .proc_id = proc_id,
+					 .goroutine = goroutine,
+				 });
+}
+
+#define GOROUTINE 77
+
+/* A's handler has begun a goroutine, which calls B. */
+static void inherited_chain(struct scene *sc)
+{
+	begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
+	begin(sc, (struct step){.n = A_CLIENT,
+				.parent = A_SERVER,
+				.is_proven = true,
+				.inherited_by = GOROUTINE});
+	begin(sc, (struct step){.n = B_SERVER, .parent = A_CLIENT, .is_proven = true});
+	answer(sc, B_SERVER, ANSWERED_BY_RECEIVER);
+	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
+	assert_int_equal(sc->n_spans, 0);
+}
+
+static void test_goroutine_ends_first(void **state)
+{
+	struct scene *sc = *state;
+
+	inherited_chain(sc);
+	goroutine_ended(sc, SCENE_PROC, GOROUTINE);
+	assert_int_equal(sc->n_spans, 0);
+	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
+	assert_whole(sc);
+}
+
+static void test_goroutine_ends_soon_after(void **state)
+{
+	struct scene *sc = *state;
+
+	inherited_chain(sc);
+	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
+	assert_int_equal(sc->n_spans, 1);
+	goroutine_ended(sc, SCENE_PROC + 1, GOROUTINE); /* of another process, */
+	goroutine_ended(sc, SCENE_PROC, GOROUTINE + 1); /* or another one */
+	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_GRACE_NS - 1);
+	assert_int_equal(sc->n_spans, 1);
+	goroutine_ended(sc, SCENE_PROC, GOROUTINE);
+	assert_whole(sc);
+}
+
+/* A worker lives on, and may have called for somebody else. */
+static void test_goroutine_lives_on(void **state)
+{
+	struct scene *sc = *state;
+
+	inherited_chain(sc);
+	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
+	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_GRACE_NS);
+	assert_cut(sc, "ambiguous");
+	goroutine_ended(sc, SCENE_PROC, GOROUTINE);
+	assert_int_equal(sc->n_spans, 3);
+}
+
+/* The response has begun when it calls: that bears out nothing yet. */
+static void test_goroutine_calls_late(void **state)
+{
+	struct scene *sc = *state;
+	struct event e;
+
+	begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
+	sc->role = EVENT_ROLE_SERVER;
+	e = scene_head(sc, false, 1, STR("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
+	e.head.answered_by = ANSWERED_BY_RECEIVER;
+	stitch_event(sc->stitch, &e);
+	begin(sc, (struct step){.n = A_CLIENT,
+				.parent = A_SERVER,
+				.is_proven = true,
+				.inherited_by = GOROUTINE});
+	begin(sc, (struct step){.n = B_SERVER, .parent = A_CLIENT, .is_proven = true});
+	answer(sc, B_SERVER, ANSWERED_BY_RECEIVER);
+	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
+	assert_int_equal(sc->n_spans, 0);
+	sc->connection = A_SERVER;
+	sc->role = EVENT_ROLE_SERVER;
+	scene_end(sc, 1);
+	assert_int_equal(sc->n_spans, 1);
+	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_GRACE_NS);
+	assert_cut(sc, "ambiguous");
+}
+
+/* Its request is not known any more. */
+static void test_goroutine_without_a_request(void **state)
+{
+	struct scene *sc = *state;
+
+	begin(sc,
+	      (struct step){
+		      .n = A_CLIENT, .parent = 99, .is_proven = true, .inherited_by = GOROUTINE});
+	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
+	assert_true(is_below(sc, A_CLIENT, 0));
+}
+
 /* Calls of a request that takes for ever are not held for ever. */
 static void test_bounded(void **state)
 {
@@ -334,6 +441,11 @@ int main(void)
 		SCENE_TEST(test_cut_reaches_what_comes_later),
 		SCENE_TEST(test_call_after_the_answer),
 		SCENE_TEST(test_forwarded_header),
+		SCENE_TEST(test_goroutine_ends_first),
+		SCENE_TEST(test_goroutine_ends_soon_after),
+		SCENE_TEST(test_goroutine_lives_on),
+		SCENE_TEST(test_goroutine_calls_late),
+		SCENE_TEST(test_goroutine_without_a_request),
 		SCENE_TEST(test_bounded),
 		SCENE_TEST(test_deep),
 	};

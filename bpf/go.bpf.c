@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * Probes in Go programs, beside whatever tap is in use and with its maps. They are met by every
+ * process that runs the executable; those that are not selected are none of our business.
+ *
+ * go_round_trip is always there. The others follow when a goroutine that holds no request makes a
+ * call: only programs that call so pay for them.
+ *
+ * A probe may be met twice for one call: at a stack check's jump again when the stack has grown.
+ * All that is done here can be done twice.
+ */
+#include "emit.bpf.h"
+#include "goroutine.bpf.h"
+
+char LICENSE[] SEC("license") = LICENSE_TEXT;
+
+/* Calls of goroutines that hold no request: user space looks whether there are new ones. */
+volatile __u32 orphans;
+
+/* The goroutine, and arguments, by Go's own calling convention (ABIInternal). */
+#if defined(__TARGET_ARCH_x86)
+#define GO_G(ctx)      ((ctx)->r14)
+#define GO_FIRST(ctx)  ((ctx)->ax)
+#define GO_SECOND(ctx) ((ctx)->bx)
+#define GO_FOURTH(ctx) ((ctx)->di)
+#elif defined(__TARGET_ARCH_arm64)
+#define GO_REGISTER(ctx, n) (((const struct user_pt_regs *)(ctx))->regs[n])
+#define GO_G(ctx)           GO_REGISTER(ctx, 28)
+#define GO_FIRST(ctx)       GO_REGISTER(ctx, 0)
+#define GO_SECOND(ctx)      GO_REGISTER(ctx, 1)
+#define GO_FOURTH(ctx)      GO_REGISTER(ctx, 3)
+#endif
+
+#define CONTEXTS_MAX 24 /* from a call's to its request's; real chains have 2 to 8 */
+
+/* internal/abi: Type, PtrType.Elem; runtime: itab. */
+#define ITAB_TYPE      8
+#define POINTER_ELEM   48
+#define INTERFACE_DATA 8
+
+struct go_process {
+	const struct go_layout *layout;
+	__u64 bias;
+	__u32 pid;
+};
+
+/* False: not one of ours, or not understood. */
+static __always_inline bool go_process(struct go_process *ret)
+{
+	const struct proc *proc;
+
+	ret->pid = bpf_get_current_pid_tgid() >> 32;
+	proc = bpf_map_lookup_elem(&procs, &ret->pid);
+	if (!proc)
+		return false;
+	ret->layout = go_layout_of(proc->go_layout);
+	ret->bias = proc->go_bias;
+	return ret->layout != NULL;
+}
+
+/* Where the interface lies that a context hangs on; 0: nowhere, or it is of no known type. */
+static __always_inline __u64 context_above(const struct go_process *p, __u64 itab, __u64 data)
+{
+	const struct go_layout *l = p->layout;
+	__u64 type = 0;
+
+	if (!read_word(&type, itab + ITAB_TYPE) || !read_word(&type, type + POINTER_ELEM))
+		return 0;
+	type -= p->bias;
+	if (!type)
+		return 0;
+	if (type == l->value_ctx)
+		return data + l->value_ctx_context;
+	if (type == l->cancel_ctx)
+		return data + l->cancel_ctx_context;
+	if (type == l->timer_ctx)
+		return data + l->timer_ctx_context;
+	if (type == l->without_cancel_ctx)
+		return data + l->without_cancel_ctx_c;
+	return 0;
+}
+
+/* The request that a context, an interface at 'at', was derived from. False: from none that is open. */
+static __always_inline bool context_work(const struct go_process *p, __u64 at, struct go_work *ret)
+{
+	struct go_context_key key = {.pid = p->pid};
+	const struct request_key *request;
+	const struct request *r;
+	__u64 itab = 0;
+
+	for (int i = 0; i < CONTEXTS_MAX; i++) {
+		if (!read_word(&itab, at) || !itab ||
+		    !read_word(&key.context, at + INTERFACE_DATA) || !key.context)
+			return false;
+		request = bpf_map_lookup_elem(&go_contexts, &key);
+		if (request) {
+			ret->request = *request;
+			r = bpf_map_lookup_elem(&requests, &ret->request);
+			ret->reason = !r            ? DECISION_NONE_NO_REQUEST
+				      : r->is_blind ? DECISION_NONE_AMBIGUOUS
+						    : DECISION_UNIT;
+			return r != NULL;
+		}
+		at = context_above(p, itab, key.context);
+		if (!at)
+			return false;
+	}
+	return false;
+}
+
+static __always_inline void note_orphan(__u32 pid)
+{
+	struct proc *proc = bpf_map_lookup_elem(&procs, &pid);
+
+	if (!proc || (proc->seen & PROC_SEEN_ORPHAN))
+		return;
+	proc->seen |= PROC_SEEN_ORPHAN;
+	orphans++;
+}
+
+/*
+ * net/http.(*persistConn).roundTrip(*transportRequest): a request is handed to its connection, which
+ * has no other in flight, and whose buffer it will be sent from.
+ */
+SEC("uprobe")
+int go_round_trip(struct pt_regs *ctx)
+{
+	struct unit_key unit = {.kind = UNIT_GOROUTINE};
+	struct go_call_key key = {};
+	struct go_call call = {};
+	struct go_process p;
+	struct go_work work = {};
+	__u64 word = 0;
+
+	if (!go_process(&p) || !p.layout->has_calls)
+		return 0;
+	key.pid = unit.pid = p.pid;
+	unit.id = goroutine_id(p.layout, GO_G(ctx));
+	if (!read_word(&word, GO_FIRST(ctx) + p.layout->persist_conn_bw) ||
+	    !read_word(&key.buffer, word + p.layout->writer_buf) || !key.buffer) {
+		count(COUNT_UNREADABLE);
+		return 0;
+	}
+	/* The context that a call carries comes first: it says for whom, whoever makes the call. */
+	if (!p.layout->has_contexts || !read_word(&word, GO_SECOND(ctx) + p.layout->call_request) ||
+	    !context_work(&p, word + p.layout->request_ctx, &work)) {
+		work.reason = DECISION_NONE_NO_UNIT;
+		if (unit.id)
+			goroutine_work(&unit, true, &work);
+	}
+	if (work.reason == DECISION_NONE_NO_REQUEST)
+		note_orphan(p.pid);
+	call.request = work.request;
+	call.reason = work.reason;
+	call.is_inherited = work.is_inherited;
+	call.goroutine = unit.id;
+	call.time_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&go_calls, &key, &call, BPF_ANY))
+		count(COUNT_GO_CALLS_FULL);
+	return 0;
+}
+
+/*
+ * net/http.serverHandler.ServeHTTP(ResponseWriter, *Request): the context of a request that is open
+ * on this goroutine.
+ */
+SEC("uprobe")
+int go_serve(struct pt_regs *ctx)
+{
+	struct unit_key unit = {.kind = UNIT_GOROUTINE};
+	struct request_key request = {};
+	struct go_context_key key = {};
+	struct go_process p;
+	struct request *r;
+
+	if (!go_process(&p) || !p.layout->has_contexts)
+		return 0;
+	key.pid = unit.pid = p.pid;
+	unit.id = goroutine_id(p.layout, GO_G(ctx));
+	if (!unit.id || unit_open(&unit, &request) != DECISION_UNIT)
+		return 0;
+	if (!read_word(&key.context, GO_FOURTH(ctx) + p.layout->request_ctx + INTERFACE_DATA) ||
+	    !key.context)
+		return 0;
+	r = bpf_map_lookup_elem(&requests, &request);
+	if (!r || r->go_context)
+		return 0;
+	if (bpf_map_update_elem(&go_contexts, &key, &request, BPF_ANY)) {
+		count(COUNT_GO_CONTEXTS_FULL);
+		return 0;
+	}
+	r->go_context = key.context;
+	return 0;
+}
+
+/*
+ * In runtime.newproc.func1, where the new goroutine is put into the queue: it has its id, and we are
+ * on the stack of its thread, which still runs the one that begins it.
+ */
+SEC("uprobe")
+int go_begin(struct pt_regs *ctx)
+{
+	struct unit_key unit = {.kind = UNIT_GOROUTINE};
+	struct go_child child = {};
+	struct go_process p;
+	struct go_work work = {};
+	__u64 m = 0, g = 0;
+
+	if (!go_process(&p))
+		return 0;
+	unit.pid = p.pid;
+	if (!read_word(&m, GO_G(ctx) + p.layout->g_m) || !read_word(&g, m + p.layout->m_curg) ||
+	    !read_word(&unit.id, g + p.layout->g_goid) || !unit.id)
+		return 0;
+	goroutine_work(&unit, false, &work);
+	if (work.reason != DECISION_UNIT)
+		return 0;
+	if (!read_word(&unit.id, GO_SECOND(ctx) + p.layout->g_goid) || !unit.id)
+		return 0;
+	child.request = work.request;
+	if (bpf_map_update_elem(&go_children, &unit, &child, BPF_ANY))
+		count(COUNT_GO_CHILDREN_FULL);
+	return 0;
+}
+
+/* runtime.goexit0(*g): a goroutine ends. */
+SEC("uprobe")
+int go_end(struct pt_regs *ctx)
+{
+	struct unit_key unit = {.kind = UNIT_GOROUTINE};
+	struct record_goroutine record = {};
+	const struct go_child *child;
+	struct go_process p;
+	const struct proc *proc;
+	bool has_called;
+
+	if (!go_process(&p))
+		return 0;
+	unit.pid = p.pid;
+	if (!read_word(&unit.id, GO_FIRST(ctx) + p.layout->g_goid))
+		return 0;
+	child = bpf_map_lookup_elem(&go_children, &unit);
+	if (!child)
+		return 0;
+	has_called = child->has_called;
+	bpf_map_delete_elem(&go_children, &unit);
+	proc = bpf_map_lookup_elem(&procs, &unit.pid);
+	if (!has_called || !proc)
+		return 0;
+	record.header.type = RECORD_GOROUTINE;
+	record.header.length = sizeof(record);
+	record.header.time_ns = bpf_ktime_get_ns();
+	record.header.pid = p.pid;
+	record.header.proc_id = proc->proc_id;
+	record.goroutine = unit.id;
+	/* A reader that sleeps is not woken by this: it looks five times a second anyway. */
+	emit(&record, sizeof(record), COUNT_LOST_GOROUTINE);
+	return 0;
+}

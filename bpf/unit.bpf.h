@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * Units of work: who works for a request, and for which one. A unit is a thread, or a goroutine of
+ * a Go program; each has its entry in 'units', which only it writes. Used by context.bpf.h, and by
+ * the probes in Go programs.
+ */
+#pragma once
+
+#include "maps.bpf.h"
+
+static const struct unit unit_without_requests;
+static const struct unit unit_lost = {.is_loop = 1};
+
+/*
+ * The one open request of a unit. Returns the reason: DECISION_UNIT with its key in 'ret', or why
+ * none.
+ */
+static __always_inline __u8 unit_open(const struct unit_key *key, struct request_key *ret)
+{
+	const struct unit *unit = bpf_map_lookup_elem(&units, key);
+	const struct request *r;
+	__u32 alive = 0, blind = 0, i;
+
+	if (!unit)
+		return DECISION_NONE_NO_REQUEST;
+	if (unit->is_loop)
+		return DECISION_NONE_AMBIGUOUS;
+	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
+		struct request_key request = unit->requests[i];
+
+		r = bpf_map_lookup_elem(&requests, &request);
+		if (!request.connection || !r)
+			continue;
+		*ret = request;
+		blind |= r->is_blind;
+		alive++;
+	}
+	if (!alive)
+		return DECISION_NONE_NO_REQUEST;
+	return alive == 1 && !blind ? DECISION_UNIT : DECISION_NONE_AMBIGUOUS;
+}
+
+/*
+ * Adds the newest request to the current unit's; dead ones make room. A unit that has one open and
+ * takes up another, on whatever connection, is a loop: which of them it works for at any moment
+ * cannot be told, now or later.
+ */
+SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
+{
+	struct unit_key key;
+	__u32 placed = 0, i;
+	struct unit *unit;
+
+	if (!w || !c)
+		return 0;
+	key = w->unit;
+	unit = bpf_map_lookup_elem(&units, &key);
+	if (!unit) {
+		bpf_map_update_elem(&units, &key, &unit_without_requests, BPF_ANY);
+		unit = bpf_map_lookup_elem(&units, &key);
+	}
+	if (!unit) {
+		count(COUNT_UNITS_FULL);
+		return 0;
+	}
+	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
+		struct request_key *request = &unit->requests[i];
+
+		if (request->connection && bpf_map_lookup_elem(&requests, request)) {
+			unit->is_loop = 1;
+		} else if (placed) {
+			request->connection = 0;
+		} else {
+			request->connection = c->cookie;
+			request->exchange = c->rx.exchange;
+			placed = 1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * The current unit works for a request that has no entry: whatever it has else is not what it works
+ * for.
+ */
+SUBPROGRAM1(unit_lose, struct work *, w)
+{
+	struct unit_key key;
+
+	if (!w)
+		return 0;
+	key = w->unit;
+	if (bpf_map_update_elem(&units, &key, &unit_lost, BPF_ANY))
+		count(COUNT_UNITS_FULL);
+	return 0;
+}
+
+/*
+ * A goroutine has done with its request, and nobody tells when it ends: its entry goes now. Not
+ * that of a loop, which must be known for one.
+ */
+static __always_inline void unit_leave(const struct unit_key *key)
+{
+	const struct unit *unit = bpf_map_lookup_elem(&units, key);
+
+	if (unit && !unit->is_loop)
+		bpf_map_delete_elem(&units, key);
+}

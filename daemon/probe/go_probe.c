@@ -1,0 +1,211 @@
+/* Probes in Go programs; see go_probe.h. */
+#include "probe/go_probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "abi.h"
+#include "probe/tap.h"
+#include "skeleton/go.skel.h"
+
+#define SWEEP_KEYS      1024
+#define CALL_AGE_MAX_NS (60 * NSEC_PER_SEC)
+
+static_assert(GO_PROBE_LAYOUTS_MAX == GO_LAYOUTS_MAX, "go_probe.h and abi.h agree");
+
+struct go_probe {
+	struct go *skeleton;
+	enum uprobe_way way;
+	uint32_t orphans;
+	/* sweep: where the last one stopped */
+	struct go_call_key call_at;
+	struct unit_key child_at;
+};
+
+static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site);
+
+/* The tap's maps in place of own ones, but for those of variables. */
+static int share_maps(struct bpf_object *object, const struct bpf_object *tap)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const struct bpf_map *own;
+		int r;
+
+		if (bpf_map__is_internal(map))
+			continue;
+		own = bpf_object__find_map_by_name(tap, bpf_map__name(map));
+		r = own ? bpf_map__reuse_fd(map, bpf_map__fd(own)) : -ENOENT;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *ret_refusal)
+{
+	_cleanup_(go_probe_freep) struct go_probe *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		return -ENOMEM;
+	g->way = uprobe_find_way();
+	if (g->way == UPROBE_NONE) {
+		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason),
+			 "this kernel takes no uprobes");
+		return GO_PROBE_REFUSED;
+	}
+	g->skeleton = go__open();
+	if (!g->skeleton)
+		return -errno;
+	for (enum go_probe_site site = 0; site < _GO_PROBE_SITE_MAX; site++)
+		uprobe_prepare(program_of(g, site), g->way);
+	r = share_maps(g->skeleton->obj, probe_object(p));
+	if (!r)
+		r = go__load(g->skeleton);
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(-r));
+		return GO_PROBE_REFUSED;
+	}
+	*ret = TAKE_PTR(g);
+	return 0;
+}
+
+void go_probe_free(struct go_probe *g)
+{
+	if (!g)
+		return;
+	go__destroy(g->skeleton);
+	free(g);
+}
+
+int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout)
+{
+	struct go_layout value = {
+		.g_m = layout->g_m,
+		.g_goid = layout->g_goid,
+		.m_curg = layout->m_curg,
+		.has_calls = layout->has_calls,
+		.persist_conn_bw = layout->persist_conn_bw,
+		.writer_buf = layout->writer_buf,
+		.has_contexts = layout->has_contexts,
+		.call_request = layout->call_request,
+		.request_ctx = layout->request_ctx,
+		.value_ctx_context = layout->value_ctx_context,
+		.cancel_ctx_context = layout->cancel_ctx_context,
+		.timer_ctx_context = layout->timer_ctx_context,
+		.without_cancel_ctx_c = layout->without_cancel_ctx_c,
+		.value_ctx = layout->value_ctx,
+		.cancel_ctx = layout->cancel_ctx,
+		.timer_ctx = layout->timer_ctx,
+		.without_cancel_ctx = layout->without_cancel_ctx,
+	};
+
+	return bpf_map__update_elem(g->skeleton->maps.go_layouts, &number, sizeof(number), &value,
+				    sizeof(value), BPF_ANY);
+}
+
+static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site)
+{
+	struct bpf_program *programs[] = {
+		[GO_PROBE_ROUND_TRIP] = g->skeleton->progs.go_round_trip,
+		[GO_PROBE_SERVE] = g->skeleton->progs.go_serve,
+		[GO_PROBE_BEGIN] = g->skeleton->progs.go_begin,
+		[GO_PROBE_END] = g->skeleton->progs.go_end,
+	};
+
+	static_assert(ARRAY_SIZE(programs) == _GO_PROBE_SITE_MAX, "each site has a program");
+	return programs[site];
+}
+
+int go_probe_attach(struct go_probe *g, const char *path, enum go_probe_site site, uint64_t offset,
+		    struct uprobe **ret)
+{
+	return uprobe_attach(
+		&(struct uprobe_options){
+			.program = program_of(g, site),
+			.way = g->way,
+			.path = path,
+			.offsets = &offset,
+			.n_offsets = 1,
+		},
+		ret);
+}
+
+bool go_probe_has_orphans(struct go_probe *g)
+{
+	uint32_t n = __atomic_load_n(&g->skeleton->bss->orphans, __ATOMIC_RELAXED);
+	bool has = n != g->orphans;
+
+	g->orphans = n;
+	return has;
+}
+
+bool go_probe_is_orphan(const struct go_probe *g, uint32_t pid)
+{
+	struct proc proc = {0};
+
+	bpf_map__lookup_elem(g->skeleton->maps.procs, &pid, sizeof(pid), &proc, sizeof(proc), 0);
+	return proc.seen & PROC_SEEN_ORPHAN;
+}
+
+static void sweep_calls(struct go_probe *g, uint64_t now_ns)
+{
+	const struct bpf_map *calls = g->skeleton->maps.go_calls;
+	struct go_call_key old[SWEEP_KEYS], next;
+	struct go_call call;
+	size_t n = 0;
+
+	for (size_t i = 0; i < SWEEP_KEYS; i++) {
+		/* The last one may be gone: then it begins with the first. */
+		if (bpf_map__get_next_key(calls, &g->call_at, &next, sizeof(next)) < 0)
+			next = (struct go_call_key){0};
+		else if (bpf_map__lookup_elem(calls, &next, sizeof(next), &call, sizeof(call), 0) ==
+				 0 &&
+			 call.time_ns + CALL_AGE_MAX_NS < now_ns)
+			old[n++] = next;
+		g->call_at = next;
+		if (!next.pid)
+			break;
+	}
+	for (size_t i = 0; i < n; i++)
+		bpf_map__delete_elem(calls, &old[i], sizeof(old[i]), 0);
+}
+
+static bool is_gone(const struct go_probe *g, uint32_t pid)
+{
+	struct proc proc;
+
+	return bpf_map__lookup_elem(g->skeleton->maps.procs, &pid, sizeof(pid), &proc, sizeof(proc),
+				    0) == -ENOENT;
+}
+
+static void sweep_children(struct go_probe *g)
+{
+	const struct bpf_map *children = g->skeleton->maps.go_children;
+	struct unit_key old[SWEEP_KEYS], next;
+	size_t n = 0;
+
+	for (size_t i = 0; i < SWEEP_KEYS; i++) {
+		if (bpf_map__get_next_key(children, &g->child_at, &next, sizeof(next)) < 0)
+			next = (struct unit_key){0};
+		else if (is_gone(g, next.pid))
+			old[n++] = next;
+		g->child_at = next;
+		if (!next.pid)
+			break;
+	}
+	for (size_t i = 0; i < n; i++)
+		bpf_map__delete_elem(children, &old[i], sizeof(old[i]), 0);
+}
+
+void go_probe_sweep(struct go_probe *g, uint64_t now_ns)
+{
+	sweep_calls(g, now_ns);
+	sweep_children(g);
+}

@@ -1,0 +1,65 @@
+/*
+ * Probes in Go programs, beside the tap in use and with its maps: see bpf/go.bpf.c. daemon's
+ * go_units.c says which programs and where. A kernel that refuses them costs Go programs the
+ * parents of their calls, nothing else.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "probe/probe.h"
+#include "probe/uprobe.h"
+
+/* Layouts are numbered from 1 below this. */
+#define GO_PROBE_LAYOUTS_MAX 512
+
+struct go_probe;
+
+/*
+ * Shares the maps of 'p', which must outlive it. Returns 0, GO_PROBE_REFUSED with the reason, or
+ * a negative errno.
+ */
+enum { GO_PROBE_REFUSED = 1 };
+int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *ret_refusal);
+void go_probe_free(struct go_probe *g); /* NULL is allowed; detach first */
+DEFINE_CLEANUP(struct go_probe *, go_probe_free)
+
+/* Offsets of fields, in bytes. */
+struct go_probe_layout {
+	uint32_t g_m, g_goid, m_curg;
+	bool has_calls; /* these are known: */
+	uint32_t persist_conn_bw, writer_buf;
+	bool has_contexts; /* these are known, and requests are followed into goroutines: */
+	uint32_t call_request, request_ctx;
+	uint32_t value_ctx_context, cancel_ctx_context, timer_ctx_context, without_cancel_ctx_c;
+	uint64_t value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types; 0: there is none */
+};
+
+/* Where a program is probed; offsets in its file. */
+enum go_probe_site {
+	GO_PROBE_ROUND_TRIP, /* net/http.(*persistConn).roundTrip */
+	GO_PROBE_SERVE,      /* net/http.serverHandler.ServeHTTP */
+	GO_PROBE_BEGIN,      /* the call of runtime.runqput in runtime.newproc.func1 */
+	GO_PROBE_END,        /* runtime.goexit0 */
+	_GO_PROBE_SITE_MAX,
+};
+
+/* For processes that are set with this number from now on. Returns 0 or a negative errno. */
+int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout);
+
+/* Probes one place. Returns 0 or a negative errno. */
+int go_probe_attach(struct go_probe *g, const char *path, enum go_probe_site site, uint64_t offset,
+		    struct uprobe **ret);
+
+/*
+ * Whether a goroutine of some process that holds no request has made a call since this was asked
+ * last; and whether one of that process ever has.
+ */
+bool go_probe_has_orphans(struct go_probe *g);
+bool go_probe_is_orphan(const struct go_probe *g, uint32_t pid);
+
+/*
+ * Drops calls that were never sent, and goroutines of processes that have ended, some at a time.
+ * Call it every second or so.
+ */
+void go_probe_sweep(struct go_probe *g, uint64_t now_monotonic_ns);

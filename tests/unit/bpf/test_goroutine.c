@@ -1,0 +1,225 @@
+/*
+ * Tests of the kernel side's core: goroutines as units of work, and calls that net/http's transport
+ * sends for them. A goroutine and its thread are laid out in the test's memory.
+ */
+#include "ends.h"
+
+#include "base/util.h"
+
+#define LAYOUT 5
+
+/* As the layout says, and a register points to it. */
+struct fake_g {
+	uint64_t unused, m, goid;
+};
+
+struct fake_m {
+	uint64_t unused[3], curg;
+};
+
+static struct fake_m fake_m[4];
+static struct fake_g fake_g[4];
+
+static void go_setup(void)
+{
+	const __u32 number = LAYOUT;
+	struct go_layout layout = {
+		.g_m = offsetof(struct fake_g, m),
+		.g_goid = offsetof(struct fake_g, goid),
+		.m_curg = offsetof(struct fake_m, curg),
+		.has_calls = 1,
+	};
+
+	setup(NULL);
+	bpf_map_update_elem(&go_layouts, &number, &layout, BPF_ANY);
+	for (unsigned int i = 0; i < ARRAY_SIZE(fake_g); i++) {
+		fake_g[i] = (struct fake_g){.m = (uintptr_t)&fake_m[i], .goid = 100 + i};
+		fake_m[i].curg = (uintptr_t)&fake_g[i];
+	}
+}
+
+/* The end of a connection that goroutine 'i' reads and writes. */
+static void go_end_init(struct end *e, uint64_t cookie, unsigned int i)
+{
+	end_init(e, cookie, 11);
+	e->is_blocking = false;
+	e->go_layout = LAYOUT;
+	e->g = (uintptr_t)&fake_g[i];
+}
+
+/* What the probe leaves. */
+static void handed_over(const char *buffer, const struct end *server)
+{
+	struct go_call_key key = {.buffer = (uintptr_t)buffer, .pid = 7};
+	struct go_call call = {
+		.reason = server ? DECISION_UNIT : DECISION_NONE_NO_REQUEST,
+	};
+
+	if (server)
+		call.request = (struct request_key){.connection = server->conn.cookie,
+						    .exchange = server->conn.rx.exchange};
+	bpf_map_update_elem(&go_calls, &key, &call, BPF_ANY);
+}
+
+#define GET "GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
+#define OK  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+static void test_own_goroutine(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 0);
+	end_recv(&server, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_UNIT);
+	assert_memory_equal(decision_of(1)->parent_span_id, decision_of(0)->ids.span_id, 8);
+	assert_true(decision_of(1)->is_proven);
+	assert_false(decision_of(0)->is_unit);
+
+	/* Answered: nothing of it is left, though nobody tells of a goroutine's end. */
+	end_send(&server, OK);
+	end_sent(&server);
+	assert_int_equal(shim_entries(&requests), 0);
+	assert_int_equal(shim_entries(&units), 0);
+	end_recv(&client, OK);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+}
+
+/* The transport's goroutine sends for the one that handed the request over, once. */
+static void test_transport(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 1);
+	end_recv(&server, GET);
+	handed_over(GET, &server);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_UNIT);
+	assert_memory_equal(decision_of(1)->parent_span_id, decision_of(0)->ids.span_id, 8);
+	assert_int_equal(shim_entries(&go_calls), 0);
+	end_recv(&client, OK);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+}
+
+/* Handed over for a request that has been answered since. */
+static void test_transport_too_late(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 1);
+	end_recv(&server, GET);
+	handed_over(GET, &server);
+	end_send(&server, OK);
+	end_sent(&server);
+	end_recv(&server, "GET /next HTTP/1.1\r\n\r\n");
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+}
+
+/* What was never sent must not be taken for what another goroutine sends from the same memory. */
+static void test_stale_call(void **state)
+{
+	struct end server, other, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&other, 2, 1);
+	go_end_init(&client, 3, 1);
+	end_recv(&server, GET);
+	handed_over(GET, &server);
+	end_recv(&other, "GET /b HTTP/1.1\r\n\r\n");
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_UNIT);
+	assert_memory_equal(decision_of(2)->parent_span_id, decision_of(1)->ids.span_id, 8);
+	assert_int_equal(shim_entries(&go_calls), 0);
+}
+
+/* A register that holds something else, as in code that is not Go: no unit, no request. */
+static void test_not_a_goroutine(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	fake_m[2].curg = (uintptr_t)&fake_g[3]; /* its thread runs another one */
+	go_end_init(&server, 1, 2);
+	go_end_init(&client, 2, 2);
+	end_recv(&server, GET);
+	assert_int_equal(shim_entries(&requests), 0);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
+	server.g = client.g = 0;
+	end_send(&server, OK);
+	end_recv(&server, GET);
+	assert_int_equal(shim_entries(&requests), 0);
+}
+
+/* A goroutine that takes up requests of several connections at a time follows none, for good. */
+static void test_loop(void **state)
+{
+	struct end a, b, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&a, 1, 0);
+	go_end_init(&b, 2, 0);
+	go_end_init(&client, 3, 0);
+	end_recv(&a, GET);
+	end_recv(&b, GET);
+	end_send(&a, OK);
+	end_sent(&a);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&b, OK);
+	end_sent(&b);
+	end_recv(&a, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(4)->reason, DECISION_NONE_AMBIGUOUS);
+}
+
+/* Another goroutine than received the request may answer: that says nothing of the process. */
+static void test_answer_by_another_goroutine(void **state)
+{
+	const __u32 pid = 7;
+	struct proc proc = {.proc_id = 3, .go_layout = LAYOUT};
+	struct end server;
+
+	(void)state;
+	go_setup();
+	bpf_map_update_elem(&procs, &pid, &proc, BPF_ANY);
+	go_end_init(&server, 1, 0);
+	end_recv(&server, GET);
+	server.g = (uintptr_t)&fake_g[1];
+	server.tid = 12;
+	end_send(&server, OK);
+	assert_int_equal(shim_counters[COUNT_HANDS_OVER], 0);
+	assert_int_equal(recorded(n_recorded - 1)->flags & ANSWER_FLAGS, HEAD_BY_RECEIVER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_goroutine),
+		cmocka_unit_test(test_transport),
+		cmocka_unit_test(test_transport_too_late),
+		cmocka_unit_test(test_stale_call),
+		cmocka_unit_test(test_not_a_goroutine),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_answer_by_another_goroutine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
