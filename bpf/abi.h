@@ -274,7 +274,10 @@ struct go_layout {
 	__u32 call_request;    /* net/http.transportRequest → *Request */
 	__u32 request_ctx;     /* net/http.Request → its context, an interface */
 	/* What a context hangs on: another interface, in a structure of one of these types. */
-	__u32 value_ctx_context, cancel_ctx_context, timer_ctx_context, without_cancel_ctx_c;
+	__u32 value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
+	__u32 timer_ctx_cancel_ctx,
+		timer_ctx_points; /* there is a cancelCtx, or a pointer to one */
+	__u32 pad;
 	__u64 value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types, 0: there is none */
 };
 

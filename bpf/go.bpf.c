@@ -73,8 +73,12 @@ static __always_inline __u64 context_above(const struct go_process *p, __u64 ita
 		return data + l->value_ctx_context;
 	if (type == l->cancel_ctx)
 		return data + l->cancel_ctx_context;
-	if (type == l->timer_ctx)
-		return data + l->timer_ctx_context;
+	if (type == l->timer_ctx) {
+		data += l->timer_ctx_cancel_ctx;
+		if (l->timer_ctx_points && !read_word(&data, data))
+			return 0;
+		return data + l->cancel_ctx_context;
+	}
 	if (type == l->without_cancel_ctx)
 		return data + l->without_cancel_ctx_c;
 	return 0;

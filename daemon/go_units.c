@@ -147,6 +147,11 @@ static uint64_t context_type(const struct go_program *program, enum go_struct ty
 
 static struct go_probe_layout layout_of(const struct go_program *program)
 {
+	/* At most one of the two is known: in Go 1.20 it was a pointer. */
+	enum go_field timer = is_known(program, GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER)
+				      ? GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER
+				      : GO_FIELD_TIMER_CTX_CANCEL_CTX;
+
 	return (struct go_probe_layout){
 		.g_m = offset_of(program, GO_FIELD_G_M),
 		.g_goid = offset_of(program, GO_FIELD_G_GOID),
@@ -159,13 +164,12 @@ static struct go_probe_layout layout_of(const struct go_program *program)
 		.request_ctx = offset_of(program, GO_FIELD_REQUEST_CTX),
 		.value_ctx_context = offset_of(program, GO_FIELD_VALUE_CTX_CONTEXT),
 		.cancel_ctx_context = offset_of(program, GO_FIELD_CANCEL_CTX_CONTEXT),
-		.timer_ctx_context = offset_of(program, GO_FIELD_TIMER_CTX_CANCEL_CTX) +
-				     offset_of(program, GO_FIELD_CANCEL_CTX_CONTEXT),
+		.timer_ctx_cancel_ctx = offset_of(program, timer),
+		.timer_ctx_points = timer == GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER,
 		.without_cancel_ctx_c = offset_of(program, GO_FIELD_WITHOUT_CANCEL_CTX_C),
 		.value_ctx = program->types[GO_STRUCT_VALUE_CTX],
 		.cancel_ctx = program->types[GO_STRUCT_CANCEL_CTX],
-		.timer_ctx =
-			context_type(program, GO_STRUCT_TIMER_CTX, GO_FIELD_TIMER_CTX_CANCEL_CTX),
+		.timer_ctx = context_type(program, GO_STRUCT_TIMER_CTX, timer),
 		.without_cancel_ctx = context_type(program, GO_STRUCT_WITHOUT_CANCEL_CTX,
 						   GO_FIELD_WITHOUT_CANCEL_CTX_C),
 	};
@@ -179,7 +183,8 @@ static bool is_same_layout(const struct go_probe_layout *a, const struct go_prob
 	       a->writer_buf == b->writer_buf && a->call_request == b->call_request &&
 	       a->request_ctx == b->request_ctx && a->value_ctx_context == b->value_ctx_context &&
 	       a->cancel_ctx_context == b->cancel_ctx_context &&
-	       a->timer_ctx_context == b->timer_ctx_context &&
+	       a->timer_ctx_cancel_ctx == b->timer_ctx_cancel_ctx &&
+	       a->timer_ctx_points == b->timer_ctx_points &&
 	       a->without_cancel_ctx_c == b->without_cancel_ctx_c && a->value_ctx == b->value_ctx &&
 	       a->cancel_ctx == b->cancel_ctx && a->timer_ctx == b->timer_ctx &&
 	       a->without_cancel_ctx == b->without_cancel_ctx;

@@ -31,7 +31,9 @@ struct go_probe_layout {
 	uint32_t persist_conn_bw, writer_buf;
 	bool has_contexts; /* these are known, and requests are followed into goroutines: */
 	uint32_t call_request, request_ctx;
-	uint32_t value_ctx_context, cancel_ctx_context, timer_ctx_context, without_cancel_ctx_c;
+	uint32_t value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
+	uint32_t timer_ctx_cancel_ctx;
+	bool timer_ctx_points; /* there is a pointer to a cancelCtx, not the cancelCtx itself */
 	uint64_t value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types; 0: there is none */
 };
 

@@ -22,6 +22,15 @@ def case_go_chain(run):
     return chain(run, requests=10_000)
 
 
+def case_go_few(run):
+    """The Go chain for slow machines: 300 requests at 8 connections."""
+    need("go")
+    front, back = go_chain(run)
+    daemon = run.daemon()
+    run.load(front.port, 300, 8, traceparent=20)
+    return judge_chain(run, daemon, front, back)
+
+
 def case_go_chain_daemon_late(run):
     """The same with connections and goroutines that are older than the daemon."""
     need("go")
