@@ -28,6 +28,7 @@ static const struct {
 	[ATTR_THREAD_ID] = {"thread.id", ATTRIBUTE_INT},
 	[ATTR_TSUNAGI_TRUNCATED] = {"tsunagi.truncated", ATTRIBUTE_STRING},
 	[ATTR_TSUNAGI_PARENT_REASON] = {"tsunagi.parent_reason", ATTRIBUTE_STRING},
+	[ATTR_TSUNAGI_GOROUTINE_ID] = {"tsunagi.goroutine.id", ATTRIBUTE_INT},
 };
 static_assert(ARRAY_SIZE(keys) == _ATTR_MAX, "each attribute has a row");
 

@@ -30,6 +30,7 @@ enum attribute_key {
 	ATTR_THREAD_ID,
 	ATTR_TSUNAGI_TRUNCATED,     /* "head" when the head was longer than http.head_bytes_max */
 	ATTR_TSUNAGI_PARENT_REASON, /* why a client span has no parent, e.g. "no_open_request" */
+	ATTR_TSUNAGI_GOROUTINE_ID, /* of the goroutine that serves, or calls; OpenTelemetry names none */
 	_ATTR_MAX,
 };
 

@@ -40,6 +40,7 @@ static void add_request(struct span_options *o, const struct conn *c, const stru
 	if (x->minor_version >= 0)
 		span_add_text(o, ATTR_NETWORK_PROTOCOL_VERSION, versions[x->minor_version]);
 	add_number(o, ATTR_THREAD_ID, x->tid);
+	add_number(o, ATTR_TSUNAGI_GOROUTINE_ID, (int64_t)x->goroutine);
 	if (x->is_truncated)
 		span_add_text(o, ATTR_TSUNAGI_TRUNCATED, STR("head"));
 	if (is_client && !span_id_is_valid(&x->parent_span_id))

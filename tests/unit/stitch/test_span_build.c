@@ -336,6 +336,22 @@ static void test_mismatch(void **state)
 	assert_int_equal(scene_metric(sc, METRIC_PARENT_MISMATCH), ARRAY_SIZE(headers));
 }
 
+/* A goroutine is named beside the thread that it ran on. */
+static void test_goroutine(void **state)
+{
+	struct scene *sc = *state;
+	struct event e = decided(sc, PARENT_NONE_REMOTE, "GET / HTTP/1.1\r\n\r\n");
+	struct span *s;
+
+	s = finish(sc, &e);
+	assert_null(span_get(s, ATTR_TSUNAGI_GOROUTINE_ID));
+	e = decided(sc, PARENT_NONE_REMOTE, "GET / HTTP/1.1\r\n\r\n");
+	e.head.goroutine = 1234567890123;
+	s = finish(sc, &e);
+	assert_number(s, ATTR_TSUNAGI_GOROUTINE_ID, 1234567890123);
+	assert_number(s, ATTR_THREAD_ID, 4243);
+}
+
 /* Each reason has its counter, and a client root says its reason. */
 static void test_reasons(void **state)
 {
@@ -391,7 +407,7 @@ int main(void)
 		SCENE_TEST(test_addresses),      SCENE_TEST(test_utf8),
 		SCENE_TEST(test_decision),       SCENE_TEST(test_no_decision),
 		SCENE_TEST(test_mismatch),       SCENE_TEST(test_reasons),
-		SCENE_TEST(test_retries),
+		SCENE_TEST(test_retries),        SCENE_TEST(test_goroutine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
