@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 import apps
-from harness import Failure, expect, wait_until
+from harness import PATIENCE, Failure, expect, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -142,7 +142,7 @@ def path_of_success(port):
 def wrk(port, path, connections, seconds):
     """Requests that were answered; all of them with success, or it fails."""
     done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", f"http://127.0.0.1:{port}{path}"],
-                          capture_output=True, text=True, timeout=seconds + 30, check=False)
+                          capture_output=True, text=True, timeout=seconds * PATIENCE + 30, check=False)
     found = re.search(r"(\d+) requests in", done.stdout)
     if done.returncode != 0 or not found or re.search("Non-2xx|Socket errors", done.stdout):
         raise Failure(f"wrk: {done.stdout[-300:]} {done.stderr[-300:]}")
