@@ -192,6 +192,7 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	}
 	c->published |= exchange_bit(key.exchange);
 	c->unit_kind = w->unit.kind;
+	c->unit_has_children = w->unit.kind == UNIT_GOROUTINE && w->has_children;
 	c->unit_id = w->unit.id;
 	return 1;
 }
@@ -219,16 +220,13 @@ static __always_inline void go_context_forget(__u32 pid, const struct request *r
 static __always_inline void request_close(struct conn *c, __u32 exchange)
 {
 	struct request_key key = {.connection = c->cookie, .exchange = exchange};
-	struct unit_key unit = {.pid = c->pid, .kind = UNIT_GOROUTINE, .id = c->unit_id};
 
 	if (!(c->published & exchange_bit(exchange)))
 		return;
 	c->published &= ~exchange_bit(exchange);
-	if (c->unit_kind == UNIT_GOROUTINE)
+	if (c->unit_has_children)
 		go_context_forget(c->pid, bpf_map_lookup_elem(&requests, &key));
 	bpf_map_delete_elem(&requests, &key);
-	if (c->unit_kind == UNIT_GOROUTINE && exchange == c->opened)
-		unit_leave(&unit);
 }
 
 /*

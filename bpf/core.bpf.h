@@ -169,11 +169,14 @@ SMALL_STEP abandon_one(__u32 i, struct finish *f)
 /* What must be forgotten when a response ends with the connection, or the connection with it. */
 static __always_inline void abandon(struct conn *c)
 {
+	struct unit_key unit = {.pid = c->pid, .kind = UNIT_GOROUTINE, .id = c->unit_id};
 	struct finish f = {.c = c};
 
 	join_withdraw(c);
 	LOOP_SMALL(PIPELINE_MAX, abandon_one, &f);
 	c->responded = c->opened;
+	if (c->unit_kind == UNIT_GOROUTINE)
+		unit_leave(&unit, c->cookie);
 }
 
 /* Bytes of the stream up to write_seq; the handshake may count as one of them. */

@@ -96,13 +96,14 @@ SUBPROGRAM1(unit_lose, struct work *, w)
 }
 
 /*
- * A goroutine has done with its request, and nobody tells when it ends: its entry goes now. Not
- * that of a loop, which must be known for one.
+ * The connection has ended that this goroutine served last. Nobody tells when a goroutine ends, so
+ * its entry goes now: not before, since the next request on the connection would make it again. And
+ * not that of a loop, which must be known for one.
  */
-static __always_inline void unit_leave(const struct unit_key *key)
+static __always_inline void unit_leave(const struct unit_key *key, __u64 connection)
 {
 	const struct unit *unit = bpf_map_lookup_elem(&units, key);
 
-	if (unit && !unit->is_loop)
+	if (unit && !unit->is_loop && unit->requests[0].connection == connection)
 		bpf_map_delete_elem(&units, key);
 }

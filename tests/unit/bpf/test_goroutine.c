@@ -66,6 +66,7 @@ static void handed_over(const char *buffer, const struct end *server)
 
 static void test_own_goroutine(void **state)
 {
+	const struct unit_key unit = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 100};
 	struct end server, client;
 
 	(void)state;
@@ -79,14 +80,18 @@ static void test_own_goroutine(void **state)
 	assert_true(decision_of(1)->is_proven);
 	assert_false(decision_of(0)->is_unit);
 
-	/* Answered: nothing of it is left, though nobody tells of a goroutine's end. */
+	/* Answered: then it holds nothing, and nothing is left of it when the connection ends. */
 	end_send(&server, OK);
 	end_sent(&server);
 	assert_int_equal(shim_entries(&requests), 0);
-	assert_int_equal(shim_entries(&units), 0);
+	assert_int_equal(shim_entries(&units), 1);
 	end_recv(&client, OK);
 	end_send(&client, GET);
 	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+	unit_leave(&unit, 2);
+	assert_int_equal(shim_entries(&units), 1); /* of another connection */
+	unit_leave(&unit, 1);
+	assert_int_equal(shim_entries(&units), 0);
 }
 
 /* The transport's goroutine sends for the one that handed the request over, once. */
