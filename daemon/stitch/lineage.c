@@ -266,6 +266,19 @@ static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdi
 	}
 }
 
+/* The calls of goroutines that have ended, when the verdict on the request is known already. */
+static void branch_bear_out_ended(struct lineage *l, struct branch *b)
+{
+	struct branch *next;
+
+	for (struct branch *child = b->first; child; child = next) {
+		next = child->next;
+		if (child->is_doubted && child->has_goroutine_ended &&
+		    is_kept(b->verdict, child->is_proven))
+			branch_bear_out(l, child);
+	}
+}
+
 static bool has_doubted(const struct branch *b)
 {
 	for (const struct branch *child = b->first; child; child = child->next)
@@ -421,7 +434,7 @@ void lineage_answered(struct lineage *l, struct exchange *x, const struct event 
 	}
 }
 
-void lineage_end(struct lineage *l, struct exchange *x, struct span *span)
+void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint64_t end_ns)
 {
 	struct branch *b = TAKE_PTR(x->branch);
 
@@ -434,7 +447,7 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span)
 		branch_judge(l, b, VERDICT_UNSEEN);
 	/* Goroutines that it began should end now as well. */
 	if (b->verdict && !b->grace_ns && has_doubted(b))
-		grace_begin(l, b, x->last_ns + LINEAGE_GRACE_NS);
+		grace_begin(l, b, MAX(x->last_ns, end_ns) + LINEAGE_GRACE_NS);
 	if (span && b->parent && l->held_bytes + held_bytes(span) > l->held_bytes_max) {
 		metrics_increment(METRIC_LINEAGE_FULL);
 		branch_settle_now(l, b);
@@ -464,36 +477,38 @@ static void settle_graces(struct lineage *l, uint64_t until_ns)
 	}
 }
 
-/* An inherited call by that goroutine that is still doubted, or NULL. */
-static struct branch *find_doubted(const struct lineage *l, const struct event *e)
+/*
+ * Notes it with the calls of that goroutine. Returns the request that they hang on, all on the same:
+ * the one that the goroutine began with; NULL: none of them is doubted.
+ */
+static struct branch *note_goroutine_ended(struct lineage *l, const struct event *e)
 {
+	struct branch *parent = NULL;
+
 	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
 	{
 		struct branch *b = container_of(node, struct branch, goroutine_node);
 
-		if (b->proc_id == e->proc_id && b->goroutine == e->goroutine &&
-		    !b->has_goroutine_ended)
-			return b;
+		if (b->proc_id != e->proc_id || b->goroutine != e->goroutine)
+			continue;
+		b->has_goroutine_ended = true;
+		if (b->is_doubted)
+			parent = b->parent;
 	}
-	return NULL;
+	return parent;
 }
 
 void lineage_goroutine_ended(struct lineage *l, const struct event *e)
 {
-	struct branch *b;
+	struct branch *parent = note_goroutine_ended(l, e);
 
-	while ((b = find_doubted(l, e))) {
-		struct branch *parent = b->parent;
-
-		b->has_goroutine_ended = true;
-		if (!b->is_doubted || !is_kept(parent->verdict, b->is_proven))
-			continue;
-		branch_bear_out(l, b);
-		if (parent->exchange || !parent->verdict || has_doubted(parent))
-			continue;
-		grace_end(l, parent);
-		branch_drop_unused(l, parent);
-	}
+	if (!parent || !parent->verdict)
+		return;
+	branch_bear_out_ended(l, parent);
+	if (parent->exchange || has_doubted(parent))
+		return;
+	grace_end(l, parent);
+	branch_drop_unused(l, parent);
 }
 
 void lineage_tick(struct lineage *l, uint64_t now_ns)

@@ -55,10 +55,10 @@ void lineage_answered(struct lineage *l, struct exchange *x, const struct event 
 void lineage_goroutine_ended(struct lineage *l, const struct event *e);
 
 /*
- * The exchange is over. Takes its span, NULL when it has none: emits it now, or when the doubt has
- * ended.
+ * The exchange is over, at 'end_ns' (CLOCK_MONOTONIC). Takes its span, NULL when it has none: emits
+ * it now, or when the doubt has ended.
  */
-void lineage_end(struct lineage *l, struct exchange *x, struct span *span);
+void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint64_t end_ns);
 
 /* Settles what has waited long enough. */
 void lineage_tick(struct lineage *l, uint64_t now_monotonic_ns);

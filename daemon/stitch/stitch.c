@@ -129,7 +129,8 @@ static void stitch_end(struct stitch *s, struct conn *c, enum outcome outcome, u
 					.end_ns = end_ns,
 					.clock_offset_ns = s->clock_offset_ns,
 					.resource = x->resource,
-				}));
+				}),
+		    end_ns);
 	exchange_free(x);
 }
 
@@ -195,7 +196,7 @@ static void stitch_request(struct stitch *s, struct conn *c, const struct event 
 	}
 
 	if (conn_push_exchange(&s->conns, c, x)) {
-		lineage_end(&s->lineage, x, NULL);
+		lineage_end(&s->lineage, x, NULL, e->time_ns);
 		exchange_free(x);
 		stitch_refuse(s, e, METRIC_OPEN_BYTES_FULL);
 		return;
