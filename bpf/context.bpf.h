@@ -83,8 +83,9 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 }
 
 /*
- * The one open request that the current unit works for, copied to 'parent'. Returns the reason:
- * DECISION_UNIT, or why none.
+ * The one open request that the current unit works for, copied to 'parent'; 'unit_reason':
+ * DECISION_UNIT, or why none. Called before decide_client(), not by it: together their frames would
+ * be more than a call chain may have.
  */
 SUBPROGRAM1(unit_request, struct work *, w)
 {
@@ -92,21 +93,28 @@ SUBPROGRAM1(unit_request, struct work *, w)
 	const struct request *r;
 	struct unit_key unit;
 
-	if (!w || (!w->unit.kind && !w->go_layout))
-		return DECISION_NONE_NO_UNIT;
+	if (!w)
+		return 0;
+	w->caller = 0;
+	w->is_inherited = 0;
+	w->unit_reason = DECISION_NONE_NO_UNIT;
+	if (!w->unit.kind && !w->go_layout)
+		return 0;
 	unit = w->unit;
 	if (w->go_layout)
 		go_work_of(w, &work);
 	else
 		work.reason = unit_open(&unit, &work.request);
+	w->unit_reason = work.reason;
 	if (work.reason != DECISION_UNIT)
-		return work.reason;
+		return 0;
+	w->is_inherited = work.is_inherited;
 	r = bpf_map_lookup_elem(&requests, &work.request);
-	if (!r)
-		return DECISION_NONE_NO_REQUEST; /* answered meanwhile */
-	w->parent = *r;
-	w->decision.is_inherited = work.is_inherited;
-	return DECISION_UNIT;
+	if (r)
+		w->parent = *r;
+	else
+		w->unit_reason = DECISION_NONE_NO_REQUEST; /* answered meanwhile */
+	return 0;
 }
 
 static __always_inline bool same_bytes8(const __u8 *a, const __u8 *b)
@@ -135,7 +143,9 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 		d->reason = DECISION_NONE_TRUNCATED;
 		return 0;
 	}
-	reason = unit_request(w);
+	reason = w->unit_reason;
+	d->goroutine = w->caller;
+	d->is_inherited = reason == DECISION_UNIT && w->is_inherited;
 	if (s->facts.traceparent == TRACEPARENT_VALID) {
 		/*
 		 * The application's own header. A copy of the one that came in makes the server
@@ -171,6 +181,7 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	struct request_key key = {};
 	struct request request = {};
 	const struct decision *d;
+	int r;
 
 	if (!w || !c)
 		return 0;
@@ -186,15 +197,17 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	request.flags = d->flags;
 	request.is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
 			   (w->unit.kind == UNIT_THREAD && !w->is_blocking);
-	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
+	r = bpf_map_update_elem(&requests, &key, &request, BPF_ANY) ? -1 : 1;
+	if (r < 0)
 		count(COUNT_REQUESTS_FULL);
-		return -1;
-	}
+	/* What is lost must be found again by request_close() where nobody else tells of its end. */
+	if (r < 0 && w->unit.kind != UNIT_GOROUTINE)
+		return r;
 	c->published |= exchange_bit(key.exchange);
 	c->unit_kind = w->unit.kind;
 	c->unit_has_children = w->unit.kind == UNIT_GOROUTINE && w->has_children;
 	c->unit_id = w->unit.id;
-	return 1;
+	return r;
 }
 
 static __always_inline void join_withdraw(struct conn *c)
@@ -220,13 +233,16 @@ static __always_inline void go_context_forget(__u32 pid, const struct request *r
 static __always_inline void request_close(struct conn *c, __u32 exchange)
 {
 	struct request_key key = {.connection = c->cookie, .exchange = exchange};
+	struct unit_key unit = {.pid = c->pid, .kind = UNIT_GOROUTINE, .id = c->unit_id};
 
 	if (!(c->published & exchange_bit(exchange)))
 		return;
 	c->published &= ~exchange_bit(exchange);
 	if (c->unit_has_children)
 		go_context_forget(c->pid, bpf_map_lookup_elem(&requests, &key));
-	bpf_map_delete_elem(&requests, &key);
+	/* There is none: it had no room, and its unit was lost until now. */
+	if (bpf_map_delete_elem(&requests, &key) && c->unit_kind == UNIT_GOROUTINE)
+		unit_leave(&unit, 0);
 }
 
 /*

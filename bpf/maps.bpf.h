@@ -83,7 +83,8 @@ struct {
 /*
  * units: units of work → the requests they received. Written by the unit itself only, so without a
  * lock; entries that 'requests' no longer has are dead and purged at the next write. Freed at the
- * thread's exit.
+ * thread's exit, or with a goroutine's request; by user space when the process of a goroutine that
+ * was a loop is gone.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -213,6 +214,9 @@ struct work {
 	__u32 has_children; /* goroutines that it begins are noted */
 	__u32 pad2;
 	struct unit_key unit; /* who works here */
+	/* unit_request(): what it works for */
+	__u64 caller; /* a goroutine, 0: none */
+	__u32 unit_reason, is_inherited;
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */
 };

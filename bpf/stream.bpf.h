@@ -364,10 +364,12 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 	if (s->facts.traceparent == TRACEPARENT_INVALID)
 		count(COUNT_TRACEPARENT_INVALID);
 	unit_find(w);
-	if (c->role == ROLE_SERVER)
+	if (c->role == ROLE_SERVER) {
 		decide_server(w, s);
-	else
-		decide_client(w, s);
+		return;
+	}
+	unit_request(w);
+	decide_client(w, s);
 }
 
 static __always_inline void note_protocol(struct work *w)

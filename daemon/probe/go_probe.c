@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "abi.h"
+#include "probe/detacher.h"
 #include "probe/tap.h"
 #include "skeleton/go.skel.h"
 
@@ -16,11 +17,12 @@ static_assert(GO_PROBE_LAYOUTS_MAX == GO_LAYOUTS_MAX, "go_probe.h and abi.h agre
 
 struct go_probe {
 	struct go *skeleton;
+	struct detacher *detacher;
 	enum uprobe_way way;
 	uint32_t orphans;
 	/* sweep: where the last one stopped */
 	struct go_call_key call_at;
-	struct unit_key child_at;
+	struct unit_key child_at, unit_at;
 };
 
 static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site);
@@ -72,6 +74,9 @@ int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *r
 		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(-r));
 		return GO_PROBE_REFUSED;
 	}
+	r = detacher_new(&g->detacher);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(g);
 	return 0;
 }
@@ -80,6 +85,7 @@ void go_probe_free(struct go_probe *g)
 {
 	if (!g)
 		return;
+	detacher_free(g->detacher);
 	go__destroy(g->skeleton);
 	free(g);
 }
@@ -92,6 +98,7 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 		.m_curg = layout->m_curg,
 		.has_calls = layout->has_calls,
 		.persist_conn_bw = layout->persist_conn_bw,
+		.persist_conn_closed = layout->persist_conn_closed,
 		.writer_buf = layout->writer_buf,
 		.has_contexts = layout->has_contexts,
 		.call_request = layout->call_request,
@@ -124,18 +131,23 @@ static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site sit
 	return programs[site];
 }
 
-int go_probe_attach(struct go_probe *g, const char *path, enum go_probe_site site, uint64_t offset,
+int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
 		    struct uprobe **ret)
 {
 	return uprobe_attach(
 		&(struct uprobe_options){
 			.program = program_of(g, site),
 			.way = g->way,
-			.path = path,
+			.fd = fd,
 			.offsets = &offset,
 			.n_offsets = 1,
 		},
 		ret);
+}
+
+void go_probe_detach(struct go_probe *g, struct uprobe *u)
+{
+	detacher_take(g->detacher, u);
 }
 
 bool go_probe_has_orphans(struct go_probe *g)
@@ -186,27 +198,28 @@ static bool is_gone(const struct go_probe *g, uint32_t pid)
 				    0) == -ENOENT;
 }
 
-static void sweep_children(struct go_probe *g)
+/* Goroutines of processes that are gone, from where the last sweep stopped. */
+static void sweep_goroutines(struct go_probe *g, const struct bpf_map *map, struct unit_key *at)
 {
-	const struct bpf_map *children = g->skeleton->maps.go_children;
 	struct unit_key old[SWEEP_KEYS], next;
 	size_t n = 0;
 
 	for (size_t i = 0; i < SWEEP_KEYS; i++) {
-		if (bpf_map__get_next_key(children, &g->child_at, &next, sizeof(next)) < 0)
+		if (bpf_map__get_next_key(map, at, &next, sizeof(next)) < 0)
 			next = (struct unit_key){0};
-		else if (is_gone(g, next.pid))
+		else if (next.kind == UNIT_GOROUTINE && is_gone(g, next.pid))
 			old[n++] = next;
-		g->child_at = next;
+		*at = next;
 		if (!next.pid)
 			break;
 	}
 	for (size_t i = 0; i < n; i++)
-		bpf_map__delete_elem(children, &old[i], sizeof(old[i]), 0);
+		bpf_map__delete_elem(map, &old[i], sizeof(old[i]), 0);
 }
 
 void go_probe_sweep(struct go_probe *g, uint64_t now_ns)
 {
 	sweep_calls(g, now_ns);
-	sweep_children(g);
+	sweep_goroutines(g, g->skeleton->maps.go_children, &g->child_at);
+	sweep_goroutines(g, g->skeleton->maps.units, &g->unit_at);
 }

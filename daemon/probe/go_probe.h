@@ -28,7 +28,7 @@ DEFINE_CLEANUP(struct go_probe *, go_probe_free)
 struct go_probe_layout {
 	uint32_t g_m, g_goid, m_curg;
 	bool has_calls; /* these are known: */
-	uint32_t persist_conn_bw, writer_buf;
+	uint32_t persist_conn_bw, persist_conn_closed, writer_buf;
 	bool has_contexts; /* these are known, and requests are followed into goroutines: */
 	uint32_t call_request, request_ctx;
 	uint32_t value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
@@ -49,9 +49,12 @@ enum go_probe_site {
 /* For processes that are set with this number from now on. Returns 0 or a negative errno. */
 int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout);
 
-/* Probes one place. Returns 0 or a negative errno. */
-int go_probe_attach(struct go_probe *g, const char *path, enum go_probe_site site, uint64_t offset,
+/* Probes one place of the file. Returns 0 or a negative errno. */
+int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
 		    struct uprobe **ret);
+
+/* Takes the uprobe over; it is gone some time after. NULL is allowed. */
+void go_probe_detach(struct go_probe *g, struct uprobe *u);
 
 /*
  * Whether a goroutine of some process that holds no request has made a call since this was asked

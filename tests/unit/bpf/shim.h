@@ -114,11 +114,15 @@ static inline long bpf_map_update_elem(void *map, const void *key, const void *v
 static inline long bpf_map_delete_elem(void *map, const void *key)
 {
 	struct shim_map *m = shim_map(map);
+	long r = -2; /* ENOENT */
 
-	for (unsigned int i = 0; i < SHIM_ENTRIES; i++)
-		if (m->entries[i].used && memcmp(m->entries[i].key, key, m->key_size) == 0)
-			m->entries[i].used = false;
-	return 0;
+	for (unsigned int i = 0; i < SHIM_ENTRIES; i++) {
+		if (!m->entries[i].used || memcmp(m->entries[i].key, key, m->key_size) != 0)
+			continue;
+		m->entries[i].used = false;
+		r = 0;
+	}
+	return r;
 }
 
 /* --- helpers */

@@ -17,6 +17,16 @@ struct fake_m {
 	uint64_t unused[3], curg;
 };
 
+struct fake_writer {
+	uint64_t unused, buf;
+};
+
+struct fake_conn {
+	uint64_t unused, bw, closed[2];
+};
+
+static struct fake_writer fake_writer;
+static struct fake_conn fake_conn;
 static struct fake_m fake_m[4];
 static struct fake_g fake_g[4];
 
@@ -28,6 +38,9 @@ static void go_setup(void)
 		.g_goid = offsetof(struct fake_g, goid),
 		.m_curg = offsetof(struct fake_m, curg),
 		.has_calls = 1,
+		.persist_conn_bw = offsetof(struct fake_conn, bw),
+		.persist_conn_closed = offsetof(struct fake_conn, closed),
+		.writer_buf = offsetof(struct fake_writer, buf),
 	};
 
 	setup(NULL);
@@ -53,8 +66,11 @@ static void handed_over(const char *buffer, const struct end *server)
 	struct go_call_key key = {.buffer = (uintptr_t)buffer, .pid = 7};
 	struct go_call call = {
 		.reason = server ? DECISION_UNIT : DECISION_NONE_NO_REQUEST,
+		.persist_conn = (uintptr_t)&fake_conn,
 	};
 
+	fake_writer.buf = key.buffer;
+	fake_conn = (struct fake_conn){.bw = (uintptr_t)&fake_writer};
 	if (server)
 		call.request = (struct request_key){.connection = server->conn.cookie,
 						    .exchange = server->conn.rx.exchange};
@@ -151,6 +167,38 @@ static void test_stale_call(void **state)
 	assert_int_equal(shim_entries(&go_calls), 0);
 }
 
+/*
+ * A call that was never sent from the buffer it was handed over with, as over TLS, and whose request
+ * is open still: the connection has ended, and the memory is another one's that is no transport's.
+ */
+static void test_stale_buffer(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 1);
+	end_recv(&server, GET);
+	handed_over(GET, &server);
+	fake_conn.closed[0] = 1;
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
+	assert_int_equal(shim_entries(&go_calls), 0);
+
+	/* What the connection was is something else by now. */
+	end_recv(&client, OK);
+	handed_over(GET, &server);
+	fake_conn.bw = (uintptr_t)&fake_g[0];
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+	end_recv(&client, OK);
+	handed_over(GET, &server);
+	fake_writer.buf++;
+	end_send(&client, GET);
+	assert_int_equal(decision_of(3)->reason, DECISION_NONE_NO_REQUEST);
+}
+
 /* A register that holds something else, as in code that is not Go: no unit, no request. */
 static void test_not_a_goroutine(void **state)
 {
@@ -195,6 +243,89 @@ static void test_loop(void **state)
 	assert_int_equal(decision_of(4)->reason, DECISION_NONE_AMBIGUOUS);
 }
 
+/*
+ * Requests that follow on one connection before the first is answered: which of them it works for is
+ * not known, but it ends with its connection, and of ends of goroutines nobody tells.
+ */
+static void test_pipeline(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 0);
+	end_recv(&server, GET GET GET GET GET GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(6)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&server, OK);
+	end_sent(&server);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(7)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&server, OK OK OK OK OK);
+	end_sent(&server);
+	assert_int_equal(shim_entries(&requests), 0);
+	assert_int_equal(shim_entries(&units), 1);
+
+	end_recv(&server, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(9)->reason, DECISION_UNIT);
+}
+
+/* No room for its request: it has no parent to give, and nothing of it is left behind. */
+static void test_requests_full(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 0);
+	shim_map(&requests)->n_max = 0;
+	end_recv(&server, GET);
+	assert_int_equal(shim_counters[COUNT_REQUESTS_FULL], 1);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&server, OK);
+	end_sent(&server);
+	assert_int_equal(shim_entries(&units), 0);
+
+	shim_map(&requests)->n_max = SHIM_ENTRIES;
+	end_recv(&server, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(3)->reason, DECISION_UNIT);
+}
+
+/*
+ * A request has made the transport dial, so the transport's goroutine was begun for it. It sends for
+ * others, too, and where no call is found it is not the first one that it sends for.
+ */
+static void test_transport_of_a_dialer(void **state)
+{
+	struct unit_key sender = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 101};
+	struct go_child child = {.request = {.connection = 1, .exchange = 1}};
+	struct end dialer, other, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&dialer, 1, 0);
+	go_end_init(&other, 3, 2);
+	go_end_init(&client, 2, 1);
+	end_recv(&dialer, GET);
+	bpf_map_update_elem(&go_children, &sender, &child, BPF_ANY);
+	handed_over(GET, &dialer);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_UNIT);
+	assert_false(decision_of(1)->is_inherited);
+	end_recv(&client, OK);
+	end_recv(&other, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(3)->reason, DECISION_NONE_NO_REQUEST);
+}
+
 /* Another goroutine than received the request may answer: that says nothing of the process. */
 static void test_answer_by_another_goroutine(void **state)
 {
@@ -221,8 +352,12 @@ int main(void)
 		cmocka_unit_test(test_transport),
 		cmocka_unit_test(test_transport_too_late),
 		cmocka_unit_test(test_stale_call),
+		cmocka_unit_test(test_stale_buffer),
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_pipeline),
+		cmocka_unit_test(test_requests_full),
+		cmocka_unit_test(test_transport_of_a_dialer),
 		cmocka_unit_test(test_answer_by_another_goroutine),
 	};
 
