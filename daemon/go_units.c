@@ -215,15 +215,32 @@ static int take_layout(struct go_units *u, const struct go_probe_layout *facts)
 	return (int)free;
 }
 
-static bool attach(struct go_units *u, struct go_file *f, enum go_probe_site site, const char *path)
+/* Returns a file descriptor or a negative errno. */
+static int open_executable(uint32_t pid, struct stat *ret)
+{
+	_cleanup_(closep) int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/*
+ * 'fd': of the file that the sites were found in. Never by the process, which may have executed
+ * something else meanwhile: a probe in the middle of an instruction of that would kill it.
+ */
+static bool attach(struct go_units *u, struct go_file *f, enum go_probe_site site, int fd)
 {
 	return f->uprobes[site] ||
-	       go_probe_attach(u->probe, path, site, f->sites[site], &f->uprobes[site]) == 0;
+	       go_probe_attach(u->probe, fd, site, f->sites[site], &f->uprobes[site]) == 0;
 }
 
 /* Returns a sentence that says why the calls of its handlers have no parents, or NULL. */
 static const char *attach_calls(struct go_units *u, struct go_file *f,
-				const struct go_program *program, const char *path)
+				const struct go_program *program, int fd)
 {
 	const struct go_function_facts *round_trip = &program->functions[GO_FUNCTION_ROUND_TRIP];
 
@@ -233,7 +250,7 @@ static const char *attach_calls(struct go_units *u, struct go_file *f,
 		return round_trip->site.reason;
 	if (!f->facts.has_calls)
 		return "the fields of its HTTP client are not known";
-	if (!attach(u, f, GO_PROBE_ROUND_TRIP, path))
+	if (!attach(u, f, GO_PROBE_ROUND_TRIP, fd))
 		return "the kernel refused the probe in its HTTP client";
 	return NULL;
 }
@@ -266,16 +283,19 @@ static void note_sites(struct go_file *f, const struct go_program *program)
 /* A goroutine that holds no request has called: from now on requests are followed into goroutines. */
 static void follow_children(struct go_units *u, const struct go_user *user)
 {
+	_cleanup_(closep) int fd = -1;
 	struct go_file *f = user->file;
-	char path[64];
+	struct stat st;
 
 	if (f->is_followed || f->why_not || f->why_not_children)
 		return;
+	fd = open_executable(user->pid, &st);
+	if (fd < 0 || st.st_dev != f->device || st.st_ino != f->inode)
+		return; /* it has ended, or executed something else */
 	f->is_followed = true;
-	snprintf(path, sizeof(path), "/proc/%u/exe", user->pid);
 	/* Where one ends before where one begins: whatever was noted is forgotten. */
-	if (!attach(u, f, GO_PROBE_END, path) || !attach(u, f, GO_PROBE_SERVE, path) ||
-	    !attach(u, f, GO_PROBE_BEGIN, path)) {
+	if (!attach(u, f, GO_PROBE_END, fd) || !attach(u, f, GO_PROBE_SERVE, fd) ||
+	    !attach(u, f, GO_PROBE_BEGIN, fd)) {
 		f->why_not_children = "the kernel refused the probes for goroutines";
 		return;
 	}
@@ -284,7 +304,7 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 }
 
 /* Looks into the file and sets it up. Returns 0, also where it cannot be used, or -ENOMEM. */
-static int set_up(struct go_units *u, struct go_file *f, int fd, const char *path)
+static int set_up(struct go_units *u, struct go_file *f, int fd)
 {
 	const struct go_program *program;
 	int r;
@@ -314,7 +334,7 @@ static int set_up(struct go_units *u, struct go_file *f, int fd, const char *pat
 	f->layout = (uint32_t)r;
 	f->is_pie = program->is_pie;
 	note_sites(f, program);
-	f->why_not = attach_calls(u, f, program, path);
+	f->why_not = attach_calls(u, f, program, fd);
 	f->why_not_children = why_not_children(program);
 	return 0;
 }
@@ -325,14 +345,12 @@ static int take_file(struct go_units *u, uint32_t pid, struct go_file **ret)
 	_cleanup_(closep) int fd = -1;
 	struct go_file *f;
 	uint64_t key[2];
-	char path[64];
 	struct stat st;
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
+	fd = open_executable(pid, &st);
+	if (fd < 0)
+		return fd;
 	f = find_file(u, st.st_dev, st.st_ino);
 	if (f) {
 		f->users++;
@@ -350,7 +368,7 @@ static int take_file(struct go_units *u, uint32_t pid, struct go_file **ret)
 		free(f);
 		return r;
 	}
-	r = set_up(u, f, fd, path);
+	r = set_up(u, f, fd);
 	if (r < 0) {
 		release_file(u, f);
 		return r;

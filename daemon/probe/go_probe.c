@@ -124,14 +124,14 @@ static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site sit
 	return programs[site];
 }
 
-int go_probe_attach(struct go_probe *g, const char *path, enum go_probe_site site, uint64_t offset,
+int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
 		    struct uprobe **ret)
 {
 	return uprobe_attach(
 		&(struct uprobe_options){
 			.program = program_of(g, site),
 			.way = g->way,
-			.path = path,
+			.fd = fd,
 			.offsets = &offset,
 			.n_offsets = 1,
 		},

@@ -49,8 +49,8 @@ enum go_probe_site {
 /* For processes that are set with this number from now on. Returns 0 or a negative errno. */
 int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout);
 
-/* Probes one place. Returns 0 or a negative errno. */
-int go_probe_attach(struct go_probe *g, const char *path, enum go_probe_site site, uint64_t offset,
+/* Probes one place of the file. Returns 0 or a negative errno. */
+int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
 		    struct uprobe **ret);
 
 /*

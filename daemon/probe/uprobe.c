@@ -16,6 +16,8 @@
  */
 #define ATTACH_UPROBE_MULTI 48
 
+#define PATH_BYTES 32
+
 struct link_create_uprobe_multi {
 	uint32_t prog_fd;
 	uint32_t target_fd;
@@ -37,9 +39,16 @@ struct uprobe {
 	struct bpf_link *links[];
 };
 
-/* Returns a file descriptor or a negative errno. */
-static int link_multi(int program_fd, const char *path, const uint64_t *offsets, size_t n)
+/* The kernel takes names only: this one is of the very file, whatever has become of its own. */
+static void path_of(int fd, char ret[static PATH_BYTES])
 {
+	snprintf(ret, PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+/* Returns a file descriptor or a negative errno. */
+static int link_multi(int program_fd, int file, const uint64_t *offsets, size_t n)
+{
+	char path[PATH_BYTES];
 	struct link_create_uprobe_multi attr = {
 		.prog_fd = (uint32_t)program_fd,
 		.attach_type = ATTACH_UPROBE_MULTI,
@@ -47,8 +56,10 @@ static int link_multi(int program_fd, const char *path, const uint64_t *offsets,
 		.offsets = (uintptr_t)offsets,
 		.count = (uint32_t)n,
 	};
-	long fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+	long fd;
 
+	path_of(file, path);
+	fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 	return fd < 0 ? -errno : (int)fd;
 }
 
@@ -75,12 +86,10 @@ static bool takes_multi(void)
 	_cleanup_(closep) int program = load_nothing(UPROBE_MULTI);
 	_cleanup_(closep) int link = -1;
 	const uint64_t offset = 0;
-	char path[64];
 
 	if (file < 0 || program < 0 || ftruncate(file, 4096) < 0)
 		return false;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	link = link_multi(program, path, &offset, 1);
+	link = link_multi(program, file, &offset, 1);
 	return link >= 0;
 }
 
@@ -103,9 +112,12 @@ void uprobe_prepare(struct bpf_program *program, enum uprobe_way way)
 
 static int attach_perf(struct uprobe *u, const struct uprobe_options *o)
 {
+	char path[PATH_BYTES];
+
+	path_of(o->fd, path);
 	for (size_t i = 0; i < o->n_offsets; i++) {
 		struct bpf_link *link =
-			bpf_program__attach_uprobe(o->program, false, -1, o->path, o->offsets[i]);
+			bpf_program__attach_uprobe(o->program, false, -1, path, o->offsets[i]);
 
 		if (!link)
 			return -errno;
@@ -128,7 +140,7 @@ int uprobe_attach(const struct uprobe_options *o, struct uprobe **ret)
 	if (o->way == UPROBE_PERF)
 		r = attach_perf(u, o);
 	else
-		u->fd = link_multi(bpf_program__fd(o->program), o->path, o->offsets, o->n_offsets);
+		u->fd = link_multi(bpf_program__fd(o->program), o->fd, o->offsets, o->n_offsets);
 	if (r < 0 || (o->way == UPROBE_MULTI && u->fd < 0))
 		return r < 0 ? r : u->fd;
 	*ret = TAKE_PTR(u);

@@ -27,7 +27,7 @@ struct uprobe;
 struct uprobe_options {
 	struct bpf_program *program; /* loaded, kind "uprobe" */
 	enum uprobe_way way;
-	const char *path;        /* may be /proc/PID/exe, also of a file that was deleted */
+	int fd;                  /* of the file, which may have been deleted */
 	const uint64_t *offsets; /* in the file */
 	size_t n_offsets;
 };
