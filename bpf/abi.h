@@ -267,12 +267,13 @@ struct unit {
 
 struct go_layout {
 	__u32 g_m, g_goid, m_curg;
-	__u32 has_calls;       /* the rest is known */
-	__u32 persist_conn_bw; /* net/http.persistConn → *bufio.Writer */
-	__u32 writer_buf;      /* bufio.Writer → the first byte of its buffer */
-	__u32 has_contexts;    /* the rest is known */
-	__u32 call_request;    /* net/http.transportRequest → *Request */
-	__u32 request_ctx;     /* net/http.Request → its context, an interface */
+	__u32 has_calls;           /* the rest is known */
+	__u32 persist_conn_bw;     /* net/http.persistConn → *bufio.Writer */
+	__u32 persist_conn_closed; /* → why it has ended, an interface; nil: it lives */
+	__u32 writer_buf;          /* bufio.Writer → the first byte of its buffer */
+	__u32 has_contexts;        /* the rest is known */
+	__u32 call_request;        /* net/http.transportRequest → *Request */
+	__u32 request_ctx;         /* net/http.Request → its context, an interface */
 	/* What a context hangs on: another interface, in a structure of one of these types. */
 	__u32 value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
 	__u32 timer_ctx_cancel_ctx,
@@ -298,6 +299,7 @@ struct go_call {
 	__u8 is_inherited;          /* struct decision */
 	__u8 pad[6];
 	__u64 goroutine; /* the caller */
+	__u64 persist_conn;
 	__u64 time_ns;
 };
 

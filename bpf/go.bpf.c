@@ -158,6 +158,7 @@ int go_round_trip(struct pt_regs *ctx)
 	call.reason = work.reason;
 	call.is_inherited = work.is_inherited;
 	call.goroutine = unit.id;
+	call.persist_conn = GO_FIRST(ctx);
 	call.time_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&go_calls, &key, &call, BPF_ANY))
 		count(COUNT_GO_CALLS_FULL);

@@ -63,6 +63,23 @@ static __always_inline __u64 first_byte(const struct work *w)
 	return base;
 }
 
+/*
+ * Whether the connection that the call was handed to lives, and the buffer is its own: one that has
+ * ended may leave a call behind that was never sent from its buffer (those over TLS are not), and
+ * memory that somebody else sends from.
+ */
+static __always_inline bool is_handed_over(const struct work *w, const struct go_call *call,
+					   __u64 buffer)
+{
+	const struct go_layout *l = go_layout_of(w->go_layout);
+	__u64 word = 0;
+
+	if (!l || !read_word(&word, call->persist_conn + l->persist_conn_closed) || word)
+		return false;
+	return read_word(&word, call->persist_conn + l->persist_conn_bw) &&
+	       read_word(&word, word + l->writer_buf) && word == buffer;
+}
+
 /* What a goroutine, or a call, works for. */
 struct go_work {
 	struct request_key request;
@@ -108,7 +125,8 @@ static __always_inline void go_work_of(struct work *w, struct go_work *ret)
 		ret->reason = unit_open(&unit, &ret->request);
 	key.buffer = first_byte(w);
 	call = bpf_map_lookup_elem(&go_calls, &key);
-	if (call && ret->reason == DECISION_NONE_NO_REQUEST) {
+	if (call && ret->reason == DECISION_NONE_NO_REQUEST &&
+	    is_handed_over(w, call, key.buffer)) {
 		ret->request = call->request;
 		ret->reason = call->reason;
 		ret->is_inherited = call->is_inherited;

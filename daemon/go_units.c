@@ -157,8 +157,10 @@ static struct go_probe_layout layout_of(const struct go_program *program)
 		.g_goid = offset_of(program, GO_FIELD_G_GOID),
 		.m_curg = offset_of(program, GO_FIELD_M_CURG),
 		.has_calls = is_known(program, GO_FIELD_PERSIST_CONN_BW) &&
+			     is_known(program, GO_FIELD_PERSIST_CONN_CLOSED) &&
 			     is_known(program, GO_FIELD_WRITER_BUF),
 		.persist_conn_bw = offset_of(program, GO_FIELD_PERSIST_CONN_BW),
+		.persist_conn_closed = offset_of(program, GO_FIELD_PERSIST_CONN_CLOSED),
 		.writer_buf = offset_of(program, GO_FIELD_WRITER_BUF),
 		.call_request = offset_of(program, GO_FIELD_TRANSPORT_REQUEST_REQUEST),
 		.request_ctx = offset_of(program, GO_FIELD_REQUEST_CTX),
@@ -180,8 +182,9 @@ static bool is_same_layout(const struct go_probe_layout *a, const struct go_prob
 {
 	return a->g_m == b->g_m && a->g_goid == b->g_goid && a->m_curg == b->m_curg &&
 	       a->has_calls == b->has_calls && a->persist_conn_bw == b->persist_conn_bw &&
-	       a->writer_buf == b->writer_buf && a->call_request == b->call_request &&
-	       a->request_ctx == b->request_ctx && a->value_ctx_context == b->value_ctx_context &&
+	       a->persist_conn_closed == b->persist_conn_closed && a->writer_buf == b->writer_buf &&
+	       a->call_request == b->call_request && a->request_ctx == b->request_ctx &&
+	       a->value_ctx_context == b->value_ctx_context &&
 	       a->cancel_ctx_context == b->cancel_ctx_context &&
 	       a->timer_ctx_cancel_ctx == b->timer_ctx_cancel_ctx &&
 	       a->timer_ctx_points == b->timer_ctx_points &&

@@ -116,6 +116,7 @@ struct go_function_facts {
 	X(PERSIST_CONN_TLS_STATE, PERSIST_CONN, "tlsState", POINTER)           \
 	X(PERSIST_CONN_BR, PERSIST_CONN, "br", POINTER)                        \
 	X(PERSIST_CONN_BW, PERSIST_CONN, "bw", POINTER)                        \
+	X(PERSIST_CONN_CLOSED, PERSIST_CONN, "closed", INTERFACE)              \
 	X(TCP_CONN_CONN, TCP_CONN, "conn", STRUCT)                             \
 	X(NET_CONN_FD, NET_CONN, "fd", POINTER)                                \
 	X(NET_FD_PFD, NET_FD, "pfd", STRUCT)                                   \

@@ -92,6 +92,7 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 		.m_curg = layout->m_curg,
 		.has_calls = layout->has_calls,
 		.persist_conn_bw = layout->persist_conn_bw,
+		.persist_conn_closed = layout->persist_conn_closed,
 		.writer_buf = layout->writer_buf,
 		.has_contexts = layout->has_contexts,
 		.call_request = layout->call_request,

@@ -28,7 +28,7 @@ DEFINE_CLEANUP(struct go_probe *, go_probe_free)
 struct go_probe_layout {
 	uint32_t g_m, g_goid, m_curg;
 	bool has_calls; /* these are known: */
-	uint32_t persist_conn_bw, writer_buf;
+	uint32_t persist_conn_bw, persist_conn_closed, writer_buf;
 	bool has_contexts; /* these are known, and requests are followed into goroutines: */
 	uint32_t call_request, request_ctx;
 	uint32_t value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;

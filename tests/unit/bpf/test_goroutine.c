@@ -17,6 +17,16 @@ struct fake_m {
 	uint64_t unused[3], curg;
 };
 
+struct fake_writer {
+	uint64_t unused, buf;
+};
+
+struct fake_conn {
+	uint64_t unused, bw, closed[2];
+};
+
+static struct fake_writer fake_writer;
+static struct fake_conn fake_conn;
 static struct fake_m fake_m[4];
 static struct fake_g fake_g[4];
 
@@ -28,6 +38,9 @@ static void go_setup(void)
 		.g_goid = offsetof(struct fake_g, goid),
 		.m_curg = offsetof(struct fake_m, curg),
 		.has_calls = 1,
+		.persist_conn_bw = offsetof(struct fake_conn, bw),
+		.persist_conn_closed = offsetof(struct fake_conn, closed),
+		.writer_buf = offsetof(struct fake_writer, buf),
 	};
 
 	setup(NULL);
@@ -53,8 +66,11 @@ static void handed_over(const char *buffer, const struct end *server)
 	struct go_call_key key = {.buffer = (uintptr_t)buffer, .pid = 7};
 	struct go_call call = {
 		.reason = server ? DECISION_UNIT : DECISION_NONE_NO_REQUEST,
+		.persist_conn = (uintptr_t)&fake_conn,
 	};
 
+	fake_writer.buf = key.buffer;
+	fake_conn = (struct fake_conn){.bw = (uintptr_t)&fake_writer};
 	if (server)
 		call.request = (struct request_key){.connection = server->conn.cookie,
 						    .exchange = server->conn.rx.exchange};
@@ -151,6 +167,38 @@ static void test_stale_call(void **state)
 	assert_int_equal(shim_entries(&go_calls), 0);
 }
 
+/*
+ * A call that was never sent from the buffer it was handed over with, as over TLS, and whose request
+ * is open still: the connection has ended, and the memory is another one's that is no transport's.
+ */
+static void test_stale_buffer(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 1);
+	end_recv(&server, GET);
+	handed_over(GET, &server);
+	fake_conn.closed[0] = 1;
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
+	assert_int_equal(shim_entries(&go_calls), 0);
+
+	/* What the connection was is something else by now. */
+	end_recv(&client, OK);
+	handed_over(GET, &server);
+	fake_conn.bw = (uintptr_t)&fake_g[0];
+	end_send(&client, GET);
+	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
+	end_recv(&client, OK);
+	handed_over(GET, &server);
+	fake_writer.buf++;
+	end_send(&client, GET);
+	assert_int_equal(decision_of(3)->reason, DECISION_NONE_NO_REQUEST);
+}
+
 /* A register that holds something else, as in code that is not Go: no unit, no request. */
 static void test_not_a_goroutine(void **state)
 {
@@ -221,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_transport),
 		cmocka_unit_test(test_transport_too_late),
 		cmocka_unit_test(test_stale_call),
+		cmocka_unit_test(test_stale_buffer),
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_answer_by_another_goroutine),
