@@ -119,6 +119,7 @@ static __always_inline void go_work_of(struct work *w, struct go_work *ret)
 	struct go_call_key key = {.pid = w->pid};
 	struct unit_key unit = w->unit;
 	const struct go_call *call;
+	bool is_sender = false;
 
 	ret->reason = DECISION_NONE_NO_REQUEST;
 	if (unit.kind == UNIT_GOROUTINE)
@@ -131,6 +132,7 @@ static __always_inline void go_work_of(struct work *w, struct go_work *ret)
 		ret->reason = call->reason;
 		ret->is_inherited = call->is_inherited;
 		w->decision.goroutine = call->goroutine;
+		is_sender = unit.kind == UNIT_GOROUTINE && unit.id != call->goroutine;
 	} else if (unit.kind == UNIT_GOROUTINE) {
 		w->decision.goroutine = unit.id;
 		if (ret->reason == DECISION_NONE_NO_REQUEST)
@@ -138,4 +140,7 @@ static __always_inline void go_work_of(struct work *w, struct go_work *ret)
 	}
 	if (call)
 		bpf_map_delete_elem(&go_calls, &key);
+	/* It sends what others hand to it, whoever had it begun by dialing. */
+	if (is_sender)
+		bpf_map_delete_elem(&go_children, &unit);
 }

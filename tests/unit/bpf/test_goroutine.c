@@ -243,6 +243,33 @@ static void test_loop(void **state)
 	assert_int_equal(decision_of(4)->reason, DECISION_NONE_AMBIGUOUS);
 }
 
+/*
+ * A request has made the transport dial, so the transport's goroutine was begun for it. It sends for
+ * others, too, and where no call is found it is not the first one that it sends for.
+ */
+static void test_transport_of_a_dialer(void **state)
+{
+	struct unit_key sender = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 101};
+	struct go_child child = {.request = {.connection = 1, .exchange = 1}};
+	struct end dialer, other, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&dialer, 1, 0);
+	go_end_init(&other, 3, 2);
+	go_end_init(&client, 2, 1);
+	end_recv(&dialer, GET);
+	bpf_map_update_elem(&go_children, &sender, &child, BPF_ANY);
+	handed_over(GET, &dialer);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_UNIT);
+	assert_false(decision_of(1)->is_inherited);
+	end_recv(&client, OK);
+	end_recv(&other, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(3)->reason, DECISION_NONE_NO_REQUEST);
+}
+
 /* Another goroutine than received the request may answer: that says nothing of the process. */
 static void test_answer_by_another_goroutine(void **state)
 {
@@ -272,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_stale_buffer),
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_transport_of_a_dialer),
 		cmocka_unit_test(test_answer_by_another_goroutine),
 	};
 
