@@ -258,7 +258,7 @@ struct unit {
 	struct request_key requests[UNIT_REQUESTS_MAX]; /* connection 0: free */
 	__u32 is_loop; /* it took up a request while it had another one open: it follows no single
 			  request, for good */
-	__u32 pad;
+	__u32 is_lost; /* a loop only as long as the request lasts that had no room in 'requests' */
 };
 
 /* --- map 'go_layouts': where the fields of a Go program's structures lie, by number from 1 */

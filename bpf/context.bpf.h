@@ -171,6 +171,7 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	struct request_key key = {};
 	struct request request = {};
 	const struct decision *d;
+	int r;
 
 	if (!w || !c)
 		return 0;
@@ -186,15 +187,17 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	request.flags = d->flags;
 	request.is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
 			   (w->unit.kind == UNIT_THREAD && !w->is_blocking);
-	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY)) {
+	r = bpf_map_update_elem(&requests, &key, &request, BPF_ANY) ? -1 : 1;
+	if (r < 0)
 		count(COUNT_REQUESTS_FULL);
-		return -1;
-	}
+	/* Of a goroutine nobody else than its connection tells that what it lost is over. */
+	if (r < 0 && w->unit.kind != UNIT_GOROUTINE)
+		return r;
 	c->published |= exchange_bit(key.exchange);
 	c->unit_kind = w->unit.kind;
 	c->unit_has_children = w->unit.kind == UNIT_GOROUTINE && w->has_children;
 	c->unit_id = w->unit.id;
-	return 1;
+	return r;
 }
 
 static __always_inline void join_withdraw(struct conn *c)

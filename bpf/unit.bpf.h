@@ -9,7 +9,7 @@
 #include "maps.bpf.h"
 
 static const struct unit unit_without_requests;
-static const struct unit unit_lost = {.is_loop = 1};
+static const struct unit unit_lost = {.is_loop = 1, .is_lost = 1};
 
 /*
  * The one open request of a unit. Returns the reason: DECISION_UNIT with its key in 'ret', or why
@@ -43,7 +43,8 @@ static __always_inline __u8 unit_open(const struct unit_key *key, struct request
 /*
  * Adds the newest request to the current unit's; dead ones make room. A unit that has one open and
  * takes up another, on whatever connection, is a loop: which of them it works for at any moment
- * cannot be told, now or later.
+ * cannot be told, now or later. A goroutine that does so on one connection is its server: until all
+ * are answered there is more than one, or a blind one.
  */
 SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
 {
@@ -63,11 +64,18 @@ SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
 		count(COUNT_UNITS_FULL);
 		return 0;
 	}
+	/* The request that was lost is over when the connection's next one is the only one. */
+	if (key.kind == UNIT_GOROUTINE && unit->is_lost &&
+	    unit->requests[0].connection == c->cookie && c->opened - c->closed == 1)
+		unit->is_loop = unit->is_lost = 0;
 	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
 		struct request_key *request = &unit->requests[i];
 
 		if (request->connection && bpf_map_lookup_elem(&requests, request)) {
+			if (key.kind == UNIT_GOROUTINE && request->connection == c->cookie)
+				continue;
 			unit->is_loop = 1;
+			unit->is_lost = 0;
 		} else if (placed) {
 			request->connection = 0;
 		} else {
@@ -83,27 +91,31 @@ SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
  * The current unit works for a request that has no entry: whatever it has else is not what it works
  * for.
  */
-SUBPROGRAM1(unit_lose, struct work *, w)
+SUBPROGRAM2(unit_lose, struct work *, w, const struct conn *, c)
 {
 	struct unit_key key;
+	struct unit *unit;
 
-	if (!w)
+	if (!w || !c)
 		return 0;
 	key = w->unit;
 	if (bpf_map_update_elem(&units, &key, &unit_lost, BPF_ANY))
 		count(COUNT_UNITS_FULL);
+	unit = bpf_map_lookup_elem(&units, &key);
+	if (unit)
+		unit->requests[0].connection = c->cookie;
 	return 0;
 }
 
 /*
  * The connection has ended that this goroutine served last. Nobody tells when a goroutine ends, so
  * its entry goes now: not before, since the next request on the connection would make it again. And
- * not that of a loop, which must be known for one.
+ * not that of a loop, which must be known for one; user space drops it with its process.
  */
 static __always_inline void unit_leave(const struct unit_key *key, __u64 connection)
 {
 	const struct unit *unit = bpf_map_lookup_elem(&units, key);
 
-	if (unit && !unit->is_loop && unit->requests[0].connection == connection)
+	if (unit && (!unit->is_loop || unit->is_lost) && unit->requests[0].connection == connection)
 		bpf_map_delete_elem(&units, key);
 }

@@ -20,7 +20,7 @@ struct go_probe {
 	uint32_t orphans;
 	/* sweep: where the last one stopped */
 	struct go_call_key call_at;
-	struct unit_key child_at;
+	struct unit_key child_at, unit_at;
 };
 
 static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site);
@@ -187,27 +187,28 @@ static bool is_gone(const struct go_probe *g, uint32_t pid)
 				    0) == -ENOENT;
 }
 
-static void sweep_children(struct go_probe *g)
+/* Goroutines of processes that are gone, from where the last sweep stopped. */
+static void sweep_goroutines(struct go_probe *g, const struct bpf_map *map, struct unit_key *at)
 {
-	const struct bpf_map *children = g->skeleton->maps.go_children;
 	struct unit_key old[SWEEP_KEYS], next;
 	size_t n = 0;
 
 	for (size_t i = 0; i < SWEEP_KEYS; i++) {
-		if (bpf_map__get_next_key(children, &g->child_at, &next, sizeof(next)) < 0)
+		if (bpf_map__get_next_key(map, at, &next, sizeof(next)) < 0)
 			next = (struct unit_key){0};
-		else if (is_gone(g, next.pid))
+		else if (next.kind == UNIT_GOROUTINE && is_gone(g, next.pid))
 			old[n++] = next;
-		g->child_at = next;
+		*at = next;
 		if (!next.pid)
 			break;
 	}
 	for (size_t i = 0; i < n; i++)
-		bpf_map__delete_elem(children, &old[i], sizeof(old[i]), 0);
+		bpf_map__delete_elem(map, &old[i], sizeof(old[i]), 0);
 }
 
 void go_probe_sweep(struct go_probe *g, uint64_t now_ns)
 {
 	sweep_calls(g, now_ns);
-	sweep_children(g);
+	sweep_goroutines(g, g->skeleton->maps.go_children, &g->child_at);
+	sweep_goroutines(g, g->skeleton->maps.units, &g->unit_at);
 }

@@ -244,6 +244,74 @@ static void test_loop(void **state)
 }
 
 /*
+ * Requests that follow on one connection before the first is answered: which of them it works for is
+ * not known, but it ends with its connection, and of ends of goroutines nobody tells.
+ */
+static void test_pipeline(void **state)
+{
+	struct unit_key unit = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 100};
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 0);
+	end_recv(&server, GET GET GET GET GET GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(6)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&server, OK);
+	end_sent(&server);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(7)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&server, OK OK OK OK OK);
+	end_sent(&server);
+	assert_int_equal(shim_entries(&requests), 0);
+
+	end_recv(&server, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(9)->reason, DECISION_UNIT);
+	unit_leave(&unit, 1);
+	assert_int_equal(shim_entries(&units), 0);
+}
+
+/* No room for its request: it has no parent to give, and nothing of it is left behind. */
+static void test_requests_full(void **state)
+{
+	struct unit_key unit = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 100};
+	struct end server, client;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 0);
+	shim_map(&requests)->n_max = 0;
+	end_recv(&server, GET);
+	assert_int_equal(shim_counters[COUNT_REQUESTS_FULL], 1);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_AMBIGUOUS);
+	end_recv(&client, OK);
+	end_send(&server, OK);
+	end_sent(&server);
+
+	shim_map(&requests)->n_max = SHIM_ENTRIES;
+	end_recv(&server, GET);
+	end_send(&client, GET);
+	assert_int_equal(decision_of(3)->reason, DECISION_UNIT);
+	end_recv(&client, OK);
+	end_send(&server, OK);
+	end_sent(&server);
+
+	shim_map(&requests)->n_max = 0;
+	end_recv(&server, GET);
+	unit_leave(&unit, 2);
+	assert_int_equal(shim_entries(&units), 1);
+	unit_leave(&unit, 1);
+	assert_int_equal(shim_entries(&units), 0);
+}
+
+/*
  * A request has made the transport dial, so the transport's goroutine was begun for it. It sends for
  * others, too, and where no call is found it is not the first one that it sends for.
  */
@@ -299,6 +367,8 @@ int main(void)
 		cmocka_unit_test(test_stale_buffer),
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_pipeline),
+		cmocka_unit_test(test_requests_full),
 		cmocka_unit_test(test_transport_of_a_dialer),
 		cmocka_unit_test(test_answer_by_another_goroutine),
 	};
