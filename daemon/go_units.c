@@ -107,7 +107,8 @@ static void release_file(struct go_units *u, struct go_file *f)
 		return;
 	table_remove(&u->files, &f->node);
 	for (size_t i = 0; i < _GO_PROBE_SITE_MAX; i++)
-		uprobe_detach(f->uprobes[i]);
+		if (f->uprobes[i])
+			go_probe_detach(u->probe, f->uprobes[i]);
 	if (f->layout)
 		u->layouts[f->layout].users--;
 	free(f);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "abi.h"
+#include "probe/detacher.h"
 #include "probe/tap.h"
 #include "skeleton/go.skel.h"
 
@@ -16,6 +17,7 @@ static_assert(GO_PROBE_LAYOUTS_MAX == GO_LAYOUTS_MAX, "go_probe.h and abi.h agre
 
 struct go_probe {
 	struct go *skeleton;
+	struct detacher *detacher;
 	enum uprobe_way way;
 	uint32_t orphans;
 	/* sweep: where the last one stopped */
@@ -72,6 +74,9 @@ int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *r
 		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(-r));
 		return GO_PROBE_REFUSED;
 	}
+	r = detacher_new(&g->detacher);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(g);
 	return 0;
 }
@@ -80,6 +85,7 @@ void go_probe_free(struct go_probe *g)
 {
 	if (!g)
 		return;
+	detacher_free(g->detacher);
 	go__destroy(g->skeleton);
 	free(g);
 }
@@ -137,6 +143,11 @@ int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_
 			.n_offsets = 1,
 		},
 		ret);
+}
+
+void go_probe_detach(struct go_probe *g, struct uprobe *u)
+{
+	detacher_take(g->detacher, u);
 }
 
 bool go_probe_has_orphans(struct go_probe *g)

@@ -53,6 +53,9 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
 		    struct uprobe **ret);
 
+/* Takes the uprobe over; it is gone some time after. NULL is allowed. */
+void go_probe_detach(struct go_probe *g, struct uprobe *u);
+
 /*
  * Whether a goroutine of some process that holds no request has made a call since this was asked
  * last; and whether one of that process ever has.

@@ -1,0 +1,149 @@
+/*
+ * Probes in files, in the kernel (root): they are in the very file that was opened, they are taken
+ * away without a wait, and then every byte is what it was. The files are of instructions that do
+ * nothing; nobody runs them.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "probe/go_probe.h"
+#include "probe/probe.h"
+
+#define FILE_BYTES 8192
+#define PROBES     20
+#define DETACH_NS  (200 * NSEC_PER_MSEC) /* of them all; the kernel takes some 40 ms for each */
+
+#if defined(__x86_64__)
+static const uint32_t nops = 0x90909090;
+#else
+static const uint32_t nops = 0xd503201f;
+#endif
+
+static struct probe *probe;
+static struct go_probe *go;
+static char folder[] = "/var/tmp/tsunagi-test-XXXXXX";
+
+struct mapped {
+	char path[64];
+	int fd;
+	uint32_t *text;
+};
+
+static struct mapped make_file(const char *name)
+{
+	uint32_t bytes[FILE_BYTES / sizeof(uint32_t)];
+	struct mapped m;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bytes); i++)
+		bytes[i] = nops;
+	snprintf(m.path, sizeof(m.path), "%s/%s", folder, name);
+	m.fd = open(m.path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	assert_true(m.fd >= 0);
+	assert_int_equal(write(m.fd, bytes, sizeof(bytes)), sizeof(bytes));
+	m.text = mmap(NULL, FILE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, m.fd, 0);
+	assert_true(m.text != MAP_FAILED);
+	return m;
+}
+
+static void drop_file(struct mapped *m)
+{
+	munmap(m->text, FILE_BYTES);
+	close(m->fd);
+	unlink(m->path);
+}
+
+static size_t changed(const struct mapped *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < FILE_BYTES / sizeof(uint32_t); i++)
+		n += m->text[i] != nops;
+	return n;
+}
+
+static int setup(void **state)
+{
+	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0}, refusal = {0};
+	struct probe_options options = {.tap = -1,
+					.head_bytes_max = 16384,
+					.processes_max = 16,
+					.requests_max = 64,
+					.connections_max = 64,
+					.ring_bytes = 65536};
+
+	(void)state;
+	if (!mkdtemp(folder) || probe_new(&options, &probe, refusals) != 0)
+		return -1;
+	return go_probe_new(probe, &go, &refusal) ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	go_probe_free(go);
+	probe_free(probe);
+	rmdir(folder);
+	return 0;
+}
+
+/* Its name is another file's by now, whose instructions are others. */
+static void test_file_that_was_replaced(void **state)
+{
+	struct mapped a = make_file("a"), b = make_file("b");
+	struct uprobe *uprobe;
+
+	(void)state;
+	assert_int_equal(rename(b.path, a.path), 0);
+	assert_int_equal(go_probe_attach(go, a.fd, GO_PROBE_ROUND_TRIP, 4096, &uprobe), 0);
+	assert_int_equal(changed(&a), 1);
+	assert_int_equal(changed(&b), 0);
+	go_probe_detach(go, uprobe);
+	drop_file(&a);
+	drop_file(&b);
+}
+
+/* Many processes that end at a time do not keep the records waiting. */
+static void test_detach_takes_no_time(void **state)
+{
+	struct mapped m = make_file("m");
+	struct uprobe *uprobes[PROBES];
+	uint64_t start;
+
+	(void)state;
+	for (unsigned int i = 0; i < PROBES; i++)
+		assert_int_equal(
+			go_probe_attach(go, m.fd, GO_PROBE_ROUND_TRIP, i * 64, &uprobes[i]), 0);
+	assert_int_equal(changed(&m), PROBES);
+	start = now_ns(CLOCK_MONOTONIC);
+	for (unsigned int i = 0; i < PROBES; i++)
+		go_probe_detach(go, uprobes[i]);
+	assert_in_range(now_ns(CLOCK_MONOTONIC) - start, 0, DETACH_NS);
+
+	go_probe_free(go);
+	go = NULL;
+	assert_int_equal(changed(&m), 0);
+	drop_file(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file_that_was_replaced),
+		cmocka_unit_test(test_detach_takes_no_time),
+	};
+
+	if (geteuid() != 0) {
+		puts("needs root");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
