@@ -40,6 +40,7 @@ struct branch {
 	bool is_proven;
 	bool is_inherited; /* a call by a goroutine that the request above began */
 	bool has_goroutine_ended;
+	uint64_t end_ns;   /* of the exchange, once it is over */
 	bool is_unit_sure; /* of a call: a goroutine's own request, nothing to doubt */
 	uint64_t goroutine;
 	struct table_node goroutine_node; /* of an inherited one: by proc_id and goroutine */
@@ -453,6 +454,7 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 		branch_settle_now(l, b);
 	}
 	b->exchange = NULL;
+	b->end_ns = end_ns;
 	b->span = span;
 	if (span)
 		l->held_bytes += held_bytes(span);
@@ -498,10 +500,45 @@ static struct branch *note_goroutine_ended(struct lineage *l, const struct event
 	return parent;
 }
 
+/*
+ * Whether it ended long after its last call: a worker that found nothing more to do, and whose work
+ * may have been anybody's.
+ */
+static bool was_idle(const struct lineage *l, const struct event *e)
+{
+	uint64_t newest = 0;
+
+	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
+	{
+		const struct branch *b = container_of(node, struct branch, goroutine_node);
+
+		if (b->proc_id != e->proc_id || b->goroutine != e->goroutine)
+			continue;
+		if (b->exchange)
+			return false;
+		newest = MAX(newest, b->end_ns);
+	}
+	return e->time_ns > newest + LINEAGE_GRACE_NS;
+}
+
+static void branch_cut_goroutine(struct lineage *l, struct branch *b, uint64_t goroutine)
+{
+	struct branch *next;
+
+	for (struct branch *child = b->first; child; child = next) {
+		next = child->next;
+		if (child->is_doubted && child->is_inherited && child->goroutine == goroutine)
+			branch_cut(l, child, PARENT_NONE_AMBIGUOUS);
+	}
+}
+
 void lineage_goroutine_ended(struct lineage *l, const struct event *e)
 {
+	bool is_worker = was_idle(l, e);
 	struct branch *parent = note_goroutine_ended(l, e);
 
+	if (parent && is_worker)
+		branch_cut_goroutine(l, parent, e->goroutine);
 	if (!parent || !parent->verdict)
 		return;
 	branch_bear_out_ended(l, parent);

@@ -337,6 +337,18 @@ static void test_goroutine_ends_soon_after(void **state)
 	assert_whole(sc);
 }
 
+/* A pool's worker, which a request began and which ends when nobody has had work for it for a while. */
+static void test_goroutine_that_was_idle(void **state)
+{
+	struct scene *sc = *state;
+
+	inherited_chain(sc);
+	sc->now_ns += LINEAGE_GRACE_NS + 1;
+	goroutine_ended(sc, SCENE_PROC, GOROUTINE);
+	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
+	assert_cut(sc, "ambiguous");
+}
+
 /* A worker lives on, and may have called for somebody else. */
 static void test_goroutine_lives_on(void **state)
 {
@@ -443,6 +455,7 @@ int main(void)
 		SCENE_TEST(test_forwarded_header),
 		SCENE_TEST(test_goroutine_ends_first),
 		SCENE_TEST(test_goroutine_ends_soon_after),
+		SCENE_TEST(test_goroutine_that_was_idle),
 		SCENE_TEST(test_goroutine_lives_on),
 		SCENE_TEST(test_goroutine_calls_late),
 		SCENE_TEST(test_goroutine_without_a_request),
