@@ -106,6 +106,7 @@ SUBPROGRAM1(unit_request, struct work *, w)
 		return DECISION_NONE_NO_REQUEST; /* answered meanwhile */
 	w->parent = *r;
 	w->decision.is_inherited = work.is_inherited;
+	w->decision.elder = work.elder;
 	return DECISION_UNIT;
 }
 
