@@ -108,8 +108,13 @@ struct decision {
 	__u8 is_inherited;
 	__u8 pad[3];
 	__u64 goroutine; /* id of the one that received, or called; 0: none */
+	/*
+	 * Of an inherited call: the goroutine that began the caller, which the request did not begin
+	 * itself; its end is told as well. 0: the request's own, or it has ended.
+	 */
+	__u64 elder;
 };
-_Static_assert(sizeof(struct decision) == 48, "decision");
+_Static_assert(sizeof(struct decision) == 56, "decision");
 
 struct record_head {
 	struct record_header header;
@@ -126,7 +131,7 @@ struct record_head {
 	struct decision decision;
 	__u8 data[]; /* data_length bytes */
 };
-_Static_assert(sizeof(struct record_head) == 152, "record_head");
+_Static_assert(sizeof(struct record_head) == 160, "record_head");
 
 struct record_end {
 	struct record_header header;
@@ -299,6 +304,7 @@ struct go_call {
 	__u8 is_inherited;          /* struct decision */
 	__u8 pad[6];
 	__u64 goroutine; /* the caller */
+	__u64 elder;     /* struct decision */
 	__u64 persist_conn;
 	__u64 time_ns;
 };
@@ -318,6 +324,7 @@ struct go_context_key {
 
 struct go_child {
 	struct request_key request;
+	__u64 elder;      /* struct decision */
 	__u32 has_called; /* its end is to be told */
 	__u32 pad;
 };

@@ -97,6 +97,7 @@ SUBPROGRAM1(unit_request, struct work *, w)
 		return 0;
 	w->caller = 0;
 	w->is_inherited = 0;
+	w->elder = 0;
 	w->unit_reason = DECISION_NONE_NO_UNIT;
 	if (!w->unit.kind && !w->go_layout)
 		return 0;
@@ -110,6 +111,7 @@ SUBPROGRAM1(unit_request, struct work *, w)
 		return 0;
 	w->is_inherited = work.is_inherited;
 	r = bpf_map_lookup_elem(&requests, &work.request);
+	w->elder = work.elder;
 	if (r)
 		w->parent = *r;
 	else
@@ -146,6 +148,7 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	reason = w->unit_reason;
 	d->goroutine = w->caller;
 	d->is_inherited = reason == DECISION_UNIT && w->is_inherited;
+	d->elder = d->is_inherited ? w->elder : 0;
 	if (s->facts.traceparent == TRACEPARENT_VALID) {
 		/*
 		 * The application's own header. A copy of the one that came in makes the server
@@ -179,8 +182,8 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 {
 	struct request_key key = {};
-	struct request request = {};
 	const struct decision *d;
+	struct request *request;
 	int r;
 
 	if (!w || !c)
@@ -191,16 +194,18 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
 	d = &w->decision;
-	request.ids = d->ids;
+	request = &w->parent; /* free here, and the stack is short */
+	__builtin_memset(request, 0, sizeof(*request));
+	request->ids = d->ids;
 	if (d->reason == DECISION_HEADER)
-		__builtin_memcpy(request.parent_span_id, d->parent_span_id, 8);
-	request.flags = d->flags;
-	request.is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
-			   (w->unit.kind == UNIT_THREAD && !w->is_blocking);
-	r = bpf_map_update_elem(&requests, &key, &request, BPF_ANY) ? -1 : 1;
+		__builtin_memcpy(request->parent_span_id, d->parent_span_id, 8);
+	request->flags = d->flags;
+	request->is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
+			    (w->unit.kind == UNIT_THREAD && !w->is_blocking);
+	r = bpf_map_update_elem(&requests, &key, request, BPF_ANY) ? -1 : 1;
 	if (r < 0)
 		count(COUNT_REQUESTS_FULL);
-	/* What is lost must be found again by request_close() where nobody else tells of its end. */
+	/* Of a goroutine nobody else than its connection tells that what it lost is over. */
 	if (r < 0 && w->unit.kind != UNIT_GOROUTINE)
 		return r;
 	c->published |= exchange_bit(key.exchange);
@@ -233,16 +238,13 @@ static __always_inline void go_context_forget(__u32 pid, const struct request *r
 static __always_inline void request_close(struct conn *c, __u32 exchange)
 {
 	struct request_key key = {.connection = c->cookie, .exchange = exchange};
-	struct unit_key unit = {.pid = c->pid, .kind = UNIT_GOROUTINE, .id = c->unit_id};
 
 	if (!(c->published & exchange_bit(exchange)))
 		return;
 	c->published &= ~exchange_bit(exchange);
 	if (c->unit_has_children)
 		go_context_forget(c->pid, bpf_map_lookup_elem(&requests, &key));
-	/* There is none: it had no room, and its unit was lost until now. */
-	if (bpf_map_delete_elem(&requests, &key) && c->unit_kind == UNIT_GOROUTINE)
-		unit_leave(&unit, 0);
+	bpf_map_delete_elem(&requests, &key);
 }
 
 /*

@@ -42,7 +42,6 @@ static __always_inline bool may_be_selected(void)
 /* Who does it. */
 struct actor {
 	__u32 pid, tid;
-	struct proc proc;
 };
 
 /*
@@ -62,7 +61,6 @@ static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct 
 	ret_actor->tid = (__u32)id;
 	c = socket_conn(sk);
 	if (c && c->known_pid == pid && c->known_generation == generation) {
-		ret_actor->proc = c->known;
 		return c->off ? NULL : c;
 	}
 
@@ -77,7 +75,6 @@ static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct 
 	c->known = *proc;
 	c->known_pid = pid;
 	c->known_generation = generation;
-	ret_actor->proc = *proc;
 	return c->off ? NULL : c;
 }
 
@@ -96,7 +93,8 @@ static __always_inline __u64 user_g(void)
 #endif
 }
 
-static __always_inline struct work *work_begin(__u32 slot, const struct actor *actor)
+static __always_inline struct work *work_begin(__u32 slot, const struct actor *actor,
+					       const struct conn *c)
 {
 	struct work *w = bpf_map_lookup_elem(&works, &slot);
 
@@ -105,13 +103,13 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->slot = slot;
 	w->pid = actor->pid;
 	w->tid = actor->tid;
-	w->proc_id = actor->proc.proc_id;
-	w->proc_flags = actor->proc.hands_over ? 0 : actor->proc.flags;
-	w->is_proven = actor->proc.answered >= ANSWERS_PROVE;
+	w->proc_id = c->known.proc_id;
+	w->proc_flags = c->known.hands_over ? 0 : c->known.flags;
+	w->is_proven = c->known.answered >= ANSWERS_PROVE;
 	w->unit.pid = actor->pid;
 	w->unit.kind = w->proc_flags & PROC_THREAD_UNITS ? UNIT_THREAD : UNIT_NONE;
 	w->unit.id = actor->tid;
-	w->go_layout = actor->proc.go_layout;
+	w->go_layout = c->known.go_layout;
 	if (w->go_layout)
 		w->g = user_g();
 	w->now_ns = bpf_ktime_get_ns();
@@ -247,7 +245,7 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	seq = READ(tp, write_seq);
 	if (copy && is_past(&c->tx, seq + (__u32)bytes))
 		return;
-	w = work_begin(slot, &actor);
+	w = work_begin(slot, &actor, c);
 	if (!w)
 		return;
 	w->is_tx = 1;
@@ -298,7 +296,7 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	}
 	if (!ret || is_past(&c->tx, seq))
 		return;
-	w = work_begin(WORK_SEND_END + copy, &actor);
+	w = work_begin(WORK_SEND_END + copy, &actor, c);
 	if (!w)
 		return;
 	w->is_tx = 1;
@@ -405,7 +403,7 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		copied -= 1;
 	if (r.copy && is_past(&c->rx, copied))
 		return;
-	w = work_begin(WORK_RECV + r.copy, &actor);
+	w = work_begin(WORK_RECV + r.copy, &actor, c);
 	if (!w)
 		return;
 	w->is_tx = 0;

@@ -157,6 +157,7 @@ int go_round_trip(struct pt_regs *ctx)
 	call.request = work.request;
 	call.reason = work.reason;
 	call.is_inherited = work.is_inherited;
+	call.elder = work.elder;
 	call.goroutine = unit.id;
 	call.persist_conn = GO_FIRST(ctx);
 	call.time_ns = bpf_ktime_get_ns();
@@ -218,8 +219,13 @@ int go_begin(struct pt_regs *ctx)
 	    !read_word(&unit.id, g + p.layout->g_goid) || !unit.id)
 		return 0;
 	goroutine_work(&unit, false, &work);
-	if (work.reason != DECISION_UNIT)
+	/*
+	 * Of the third generation nothing is told: whoever began its elder might be a worker, and the
+	 * ends of two are waited for, no more.
+	 */
+	if (work.reason != DECISION_UNIT || work.elder)
 		return 0;
+	child.elder = work.is_inherited ? unit.id : 0;
 	if (!read_word(&unit.id, GO_SECOND(ctx) + p.layout->g_goid) || !unit.id)
 		return 0;
 	child.request = work.request;

@@ -85,12 +85,14 @@ struct go_work {
 	struct request_key request;
 	__u8 reason;       /* as unit_open() */
 	__u8 is_inherited; /* struct decision */
+	__u64 elder;       /* likewise */
 };
 
 /* The request that a goroutine has itself, else the one that it was begun for. */
 static __always_inline void goroutine_work(const struct unit_key *key, bool is_call,
 					   struct go_work *ret)
 {
+	struct unit_key elder = {.pid = key->pid, .kind = UNIT_GOROUTINE};
 	const struct request *r;
 	struct go_child *child;
 
@@ -106,6 +108,15 @@ static __always_inline void goroutine_work(const struct unit_key *key, bool is_c
 		return; /* it has been answered: whoever outlives it does not keep it */
 	ret->reason = r->is_blind ? DECISION_NONE_AMBIGUOUS : DECISION_UNIT;
 	ret->is_inherited = 1;
+	if (is_call)
+		child->has_called = 1;
+	if (!child->elder)
+		return;
+	elder.id = child->elder;
+	child = bpf_map_lookup_elem(&go_children, &elder);
+	if (!child)
+		return; /* it has ended, and may do nothing for others */
+	ret->elder = elder.id;
 	if (is_call)
 		child->has_called = 1;
 }
@@ -131,6 +142,7 @@ static __always_inline void go_work_of(struct work *w, struct go_work *ret)
 		ret->request = call->request;
 		ret->reason = call->reason;
 		ret->is_inherited = call->is_inherited;
+		ret->elder = call->elder;
 		w->caller = call->goroutine;
 		is_sender = unit.kind == UNIT_GOROUTINE && unit.id != call->goroutine;
 	} else if (unit.kind == UNIT_GOROUTINE) {

@@ -215,7 +215,7 @@ struct work {
 	__u32 pad2;
 	struct unit_key unit; /* who works here */
 	/* unit_request(): what it works for */
-	__u64 caller; /* a goroutine, 0: none */
+	__u64 caller, elder; /* goroutines (struct decision), 0: none */
 	__u32 unit_reason, is_inherited;
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */

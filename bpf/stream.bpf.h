@@ -301,7 +301,7 @@ static __always_inline void open_request(struct work *w, struct conn *c, bool is
 	if (r > 0)
 		unit_add(w, c);
 	else if (r < 0)
-		unit_lose(w);
+		unit_lose(w, c);
 }
 
 /*

@@ -64,6 +64,10 @@ SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
 		count(COUNT_UNITS_FULL);
 		return 0;
 	}
+	/* The request that was lost is over when the connection's next one is the only one. */
+	if (key.kind == UNIT_GOROUTINE && unit->is_lost &&
+	    unit->requests[0].connection == c->cookie && c->opened - c->closed == 1)
+		unit->is_loop = unit->is_lost = 0;
 	for (i = 0; i < UNIT_REQUESTS_MAX; i++) {
 		struct request_key *request = &unit->requests[i];
 
@@ -87,29 +91,31 @@ SUBPROGRAM2(unit_add, struct work *, w, const struct conn *, c)
  * The current unit works for a request that has no entry: whatever it has else is not what it works
  * for.
  */
-SUBPROGRAM1(unit_lose, struct work *, w)
+SUBPROGRAM2(unit_lose, struct work *, w, const struct conn *, c)
 {
 	struct unit_key key;
+	struct unit *unit;
 
-	if (!w)
+	if (!w || !c)
 		return 0;
 	key = w->unit;
 	if (bpf_map_update_elem(&units, &key, &unit_lost, BPF_ANY))
 		count(COUNT_UNITS_FULL);
+	unit = bpf_map_lookup_elem(&units, &key);
+	if (unit)
+		unit->requests[0].connection = c->cookie;
 	return 0;
 }
 
 /*
  * The connection has ended that this goroutine served last. Nobody tells when a goroutine ends, so
  * its entry goes now: not before, since the next request on the connection would make it again. And
- * not that of a loop, which must be known for one; user space drops it with its process. What is
- * lost is so only as long as its request.
+ * not that of a loop, which must be known for one; user space drops it with its process.
  */
 static __always_inline void unit_leave(const struct unit_key *key, __u64 connection)
 {
 	const struct unit *unit = bpf_map_lookup_elem(&units, key);
 
-	if (unit &&
-	    (unit->is_lost || (!unit->is_loop && unit->requests[0].connection == connection)))
+	if (unit && (!unit->is_loop || unit->is_lost) && unit->requests[0].connection == connection)
 		bpf_map_delete_elem(&units, key);
 }

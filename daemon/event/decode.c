@@ -61,6 +61,7 @@ static int decode_head(const struct record_head *r, size_t n, struct event *e)
 	e->head.is_unit = d->is_unit;
 	e->head.is_proven = d->is_proven;
 	e->head.is_inherited = d->is_inherited;
+	e->head.elder = d->elder;
 	e->head.goroutine = d->goroutine;
 	memcpy(e->head.trace_id.b, d->ids.trace_id, sizeof(e->head.trace_id.b));
 	memcpy(e->head.span_id.b, d->ids.span_id, sizeof(e->head.span_id.b));

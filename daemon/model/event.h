@@ -80,6 +80,7 @@ struct event_head {
 	bool is_unit;   /* a server's request: calls may get it as their parent */
 	bool is_proven; /* the threads of the process were seen to answer what they received */
 	enum answered_by answered_by; /* of a server's response */
+	uint64_t elder;     /* of an inherited call: who began the goroutine; 0: the request's */
 	bool is_inherited;  /* a call by a goroutine that the parent began, no more is known */
 	uint64_t goroutine; /* that received the request, or calls; 0: none */
 };

@@ -25,6 +25,14 @@ enum verdict {
 	VERDICT_UNSEEN, /* nobody did, or it was not seen: good enough where the process is proven */
 };
 
+/* A goroutine that an inherited call waits for the end of. */
+struct goroutine {
+	struct table_node node; /* by proc_id and id */
+	struct branch *branch;
+	uint64_t id; /* 0: none */
+	bool has_ended;
+};
+
 struct branch {
 	struct table_node node;
 	struct span_id span_id, parent_span_id;
@@ -38,11 +46,10 @@ struct branch {
 	bool is_server;
 	bool is_doubted;
 	bool is_proven;
-	bool is_inherited; /* a call by a goroutine that the request above began */
-	bool has_goroutine_ended;
-	bool is_unit_sure; /* of a call: a goroutine's own request, nothing to doubt */
-	uint64_t goroutine;
-	struct table_node goroutine_node; /* of an inherited one: by proc_id and goroutine */
+	bool is_inherited;              /* a call by a goroutine that the request above began */
+	uint64_t end_ns;                /* of the exchange, once it is over */
+	bool is_unit_sure;              /* of a call: a goroutine's own request, nothing to doubt */
+	struct goroutine caller, elder; /* of an inherited one */
 	bool has_trace; /* 'trace_id' is in place of the one that the kernel side gave */
 	struct trace_id trace_id;
 	unsigned int depth;
@@ -125,8 +132,10 @@ static uint64_t goroutine_hash(uint32_t proc_id, uint64_t goroutine)
 static void branch_free(struct lineage *l, struct branch *b)
 {
 	table_remove(&l->table, &b->node);
-	if (b->is_inherited)
-		table_remove(&l->goroutines, &b->goroutine_node);
+	if (b->caller.branch)
+		table_remove(&l->goroutines, &b->caller.node);
+	if (b->elder.branch)
+		table_remove(&l->goroutines, &b->elder.node);
 	span_unref(b->span);
 	free(b);
 }
@@ -248,6 +257,11 @@ static void branch_bear_out(struct lineage *l, struct branch *b)
 		branch_settle(l, b);
 }
 
+static bool has_goroutine_ended(const struct branch *b)
+{
+	return b->caller.has_ended && (!b->elder.id || b->elder.has_ended);
+}
+
 /* 'b' itself stays, though nothing may need it any more. */
 static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdict)
 {
@@ -261,7 +275,7 @@ static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdi
 			continue;
 		if (!is_kept(verdict, child->is_proven))
 			branch_cut(l, child, cut_reason(verdict));
-		else if (!child->is_inherited || child->has_goroutine_ended)
+		else if (!child->is_inherited || has_goroutine_ended(child))
 			branch_bear_out(l, child);
 	}
 }
@@ -273,7 +287,7 @@ static void branch_bear_out_ended(struct lineage *l, struct branch *b)
 
 	for (struct branch *child = b->first; child; child = next) {
 		next = child->next;
-		if (child->is_doubted && child->has_goroutine_ended &&
+		if (child->is_doubted && has_goroutine_ended(child) &&
 		    is_kept(b->verdict, child->is_proven))
 			branch_bear_out(l, child);
 	}
@@ -330,6 +344,17 @@ static struct branch *parent_of(struct lineage *l, const struct exchange *x)
 	return parent;
 }
 
+static int goroutine_add(struct lineage *l, struct branch *b, struct goroutine *g, uint64_t id)
+{
+	int r = table_insert(&l->goroutines, &g->node, goroutine_hash(b->proc_id, id));
+
+	if (r < 0)
+		return r;
+	g->branch = b;
+	g->id = id;
+	return 0;
+}
+
 static int branch_new(struct lineage *l, struct exchange *x, const struct event *e)
 {
 	struct branch *b = calloc(1, sizeof(*b));
@@ -344,21 +369,21 @@ static int branch_new(struct lineage *l, struct exchange *x, const struct event 
 	b->is_server = e->role == EVENT_ROLE_SERVER;
 	b->is_proven = e->head.is_proven;
 	b->proc_id = e->proc_id;
-	b->goroutine = e->head.goroutine;
-	b->is_unit_sure = b->goroutine && !e->head.is_inherited;
+	b->is_inherited = e->head.is_inherited;
+	b->is_unit_sure = e->head.goroutine && !b->is_inherited;
 	r = table_insert(&l->table, &b->node, table_hash(&b->span_id, sizeof(b->span_id)));
 	if (r < 0) {
 		free(b);
 		return r;
 	}
-	if (e->head.is_inherited) {
-		r = table_insert(&l->goroutines, &b->goroutine_node,
-				 goroutine_hash(b->proc_id, b->goroutine));
-		if (r < 0) {
-			branch_free(l, b);
-			return r;
-		}
-		b->is_inherited = true;
+	if (b->is_inherited) {
+		r = goroutine_add(l, b, &b->caller, e->head.goroutine);
+		if (r == 0 && e->head.elder)
+			r = goroutine_add(l, b, &b->elder, e->head.elder);
+	}
+	if (r < 0) {
+		branch_free(l, b);
+		return r;
 	}
 	x->branch = b;
 	return 0;
@@ -453,6 +478,7 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 		branch_settle_now(l, b);
 	}
 	b->exchange = NULL;
+	b->end_ns = end_ns;
 	b->span = span;
 	if (span)
 		l->held_bytes += held_bytes(span);
@@ -487,21 +513,59 @@ static struct branch *note_goroutine_ended(struct lineage *l, const struct event
 
 	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
 	{
-		struct branch *b = container_of(node, struct branch, goroutine_node);
+		struct goroutine *g = container_of(node, struct goroutine, node);
+		struct branch *b = g->branch;
 
-		if (b->proc_id != e->proc_id || b->goroutine != e->goroutine)
+		if (b->proc_id != e->proc_id || g->id != e->goroutine)
 			continue;
-		b->has_goroutine_ended = true;
+		g->has_ended = true;
 		if (b->is_doubted)
 			parent = b->parent;
 	}
 	return parent;
 }
 
+/*
+ * Whether it ended long after its last call: a worker that found nothing more to do, and whose work
+ * may have been anybody's.
+ */
+static bool was_idle(const struct lineage *l, const struct event *e)
+{
+	uint64_t newest = 0;
+
+	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
+	{
+		const struct goroutine *g = container_of(node, struct goroutine, node);
+		const struct branch *b = g->branch;
+
+		if (b->proc_id != e->proc_id || g->id != e->goroutine)
+			continue;
+		if (b->exchange)
+			return false;
+		newest = MAX(newest, b->end_ns);
+	}
+	return e->time_ns > newest + LINEAGE_GRACE_NS;
+}
+
+static void branch_cut_goroutine(struct lineage *l, struct branch *b, uint64_t goroutine)
+{
+	struct branch *next;
+
+	for (struct branch *child = b->first; child; child = next) {
+		next = child->next;
+		if (child->is_doubted && child->is_inherited &&
+		    (child->caller.id == goroutine || child->elder.id == goroutine))
+			branch_cut(l, child, PARENT_NONE_AMBIGUOUS);
+	}
+}
+
 void lineage_goroutine_ended(struct lineage *l, const struct event *e)
 {
+	bool is_worker = was_idle(l, e);
 	struct branch *parent = note_goroutine_ended(l, e);
 
+	if (parent && is_worker)
+		branch_cut_goroutine(l, parent, e->goroutine);
 	if (!parent || !parent->verdict)
 		return;
 	branch_bear_out_ended(l, parent);

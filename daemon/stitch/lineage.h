@@ -6,7 +6,9 @@
  * from another, the call begins a trace of its own, and what hangs on it goes with it.
  *
  * A goroutine that a request began may work for it, or be a worker that others hand their work to
- * as well. Its calls are borne out when it has ended by 250 ms after the request.
+ * as well. Its calls are borne out when it has ended by 250 ms after the request, and within 250 ms
+ * of the last of them: workers that end for want of work do so later. So must the goroutine that
+ * began it, if that was not the request's own, or the work may be anybody's that a worker does.
  *
  * A branch stands for an exchange that others may hang on, from its request until nothing about it
  * is in doubt. What is held is bounded in bytes and counted; main thread only.

@@ -249,6 +249,7 @@ static void test_loop(void **state)
  */
 static void test_pipeline(void **state)
 {
+	struct unit_key unit = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 100};
 	struct end server, client;
 
 	(void)state;
@@ -267,16 +268,18 @@ static void test_pipeline(void **state)
 	end_send(&server, OK OK OK OK OK);
 	end_sent(&server);
 	assert_int_equal(shim_entries(&requests), 0);
-	assert_int_equal(shim_entries(&units), 1);
 
 	end_recv(&server, GET);
 	end_send(&client, GET);
 	assert_int_equal(decision_of(9)->reason, DECISION_UNIT);
+	unit_leave(&unit, 1);
+	assert_int_equal(shim_entries(&units), 0);
 }
 
 /* No room for its request: it has no parent to give, and nothing of it is left behind. */
 static void test_requests_full(void **state)
 {
+	struct unit_key unit = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 100};
 	struct end server, client;
 
 	(void)state;
@@ -291,12 +294,21 @@ static void test_requests_full(void **state)
 	end_recv(&client, OK);
 	end_send(&server, OK);
 	end_sent(&server);
-	assert_int_equal(shim_entries(&units), 0);
 
 	shim_map(&requests)->n_max = SHIM_ENTRIES;
 	end_recv(&server, GET);
 	end_send(&client, GET);
 	assert_int_equal(decision_of(3)->reason, DECISION_UNIT);
+	end_recv(&client, OK);
+	end_send(&server, OK);
+	end_sent(&server);
+
+	shim_map(&requests)->n_max = 0;
+	end_recv(&server, GET);
+	unit_leave(&unit, 2);
+	assert_int_equal(shim_entries(&units), 1);
+	unit_leave(&unit, 1);
+	assert_int_equal(shim_entries(&units), 0);
 }
 
 /*

@@ -15,6 +15,7 @@ struct step {
 	uint8_t n, parent;
 	bool is_proven;
 	enum parent_reason reason; /* 0: by its place */
+	uint64_t elder;            /* who began that one; 0: the request's own */
 	uint64_t inherited_by;     /* the goroutine of a call that no more is known of; 0: none */
 };
 
@@ -45,6 +46,7 @@ static void begin(struct scene *sc, struct step step)
 	e.head.is_unit = sc->role == EVENT_ROLE_SERVER;
 	e.head.is_inherited = step.inherited_by > 0;
 	e.head.goroutine = step.inherited_by;
+	e.head.elder = step.elder;
 	stitch_event(sc->stitch, &e);
 }
 
@@ -337,6 +339,42 @@ static void test_goroutine_ends_soon_after(void **state)
 	assert_whole(sc);
 }
 
+/* It was begun by another one, which may be a worker and do anybody's work: both must end. */
+static void test_goroutine_of_a_goroutine(void **state)
+{
+	struct scene *sc = *state;
+
+	for (int ends = 0; ends < 2; ends++) {
+		begin(sc, (struct step){.n = A_SERVER + 10 * ends, .is_proven = true});
+		begin(sc, (struct step){.n = A_CLIENT + 10 * ends,
+					.parent = A_SERVER + 10 * ends,
+					.is_proven = true,
+					.elder = GOROUTINE + 1,
+					.inherited_by = GOROUTINE});
+		answer(sc, A_CLIENT + 10 * ends, ANSWERED_BY_UNKNOWN);
+		goroutine_ended(sc, SCENE_PROC, GOROUTINE);
+		if (ends)
+			goroutine_ended(sc, SCENE_PROC, GOROUTINE + 1);
+		answer(sc, A_SERVER + 10 * ends, ANSWERED_BY_RECEIVER);
+		assert_int_equal(sc->n_spans, ends ? 4 : 1);
+		stitch_tick(sc->stitch, sc->now_ns + LINEAGE_GRACE_NS);
+		assert_int_equal(sc->n_spans, ends ? 4 : 2);
+		assert_true(is_below(sc, A_CLIENT + 10 * ends, ends ? A_SERVER + 10 * ends : 0));
+	}
+}
+
+/* A pool's worker, which a request began and which ends when nobody has had work for it for a while. */
+static void test_goroutine_that_was_idle(void **state)
+{
+	struct scene *sc = *state;
+
+	inherited_chain(sc);
+	sc->now_ns += LINEAGE_GRACE_NS + 1;
+	goroutine_ended(sc, SCENE_PROC, GOROUTINE);
+	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
+	assert_cut(sc, "ambiguous");
+}
+
 /* A worker lives on, and may have called for somebody else. */
 static void test_goroutine_lives_on(void **state)
 {
@@ -443,6 +481,8 @@ int main(void)
 		SCENE_TEST(test_forwarded_header),
 		SCENE_TEST(test_goroutine_ends_first),
 		SCENE_TEST(test_goroutine_ends_soon_after),
+		SCENE_TEST(test_goroutine_of_a_goroutine),
+		SCENE_TEST(test_goroutine_that_was_idle),
 		SCENE_TEST(test_goroutine_lives_on),
 		SCENE_TEST(test_goroutine_calls_late),
 		SCENE_TEST(test_goroutine_without_a_request),
