@@ -122,6 +122,7 @@ def program(version, build, source=APP):
         else:
             with_other_version(data, version)
         new.write_bytes(data)
+        new.chmod(0o755)
     new.rename(path)
     return path
 
