@@ -17,7 +17,8 @@ import (
 //
 //	deep   the call is made in a goroutine at another depth of its stack for each request
 //	panic  as same, and then the handler panics for every fourth request
-//	gc     as child, among garbage, with a collection for every eighth request
+//	gc     as child, among garbage, with a collection for every second request: it stops goroutines at their stack checks,
+//	       and a probe there is met again
 //	many   as child, with 10,000 goroutines that wait, and 50 more for each request
 //	locked in a goroutine that ends locked to its thread, which so ends as well
 //	exec   as same, when this program has been run by itself
@@ -41,7 +42,7 @@ func (s *service) callFor(r *http.Request) result {
 
 //go:noinline
 func atDepth(depth uint32, f func() result) result {
-	var frame [192]byte
+	var frame [16]byte
 	mark := byte(depth)
 	for i := range frame {
 		frame[i] = mark
@@ -63,7 +64,7 @@ func atDepth(depth uint32, f func() result) result {
 func (s *service) forwardDeep(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	got := inGoroutine(1, func() result {
-		return atDepth(number(r.URL.Path)%160, func() result { return s.callFor(r) })
+		return atDepth(number(r.URL.Path)%1024, func() result { return s.callFor(r) })
 	})
 	s.reply(w, r, start, got.status, got.err)
 }
@@ -84,7 +85,7 @@ func (s *service) forwardAmongGarbage(w http.ResponseWriter, r *http.Request) {
 		for i := 1; i < 200; i++ {
 			mine = append(mine, make([]byte, i*16))
 		}
-		if number(r.URL.Path)%8 == 0 {
+		if number(r.URL.Path)%2 == 0 {
 			runtime.GC()
 		}
 		got := s.callFor(r)
