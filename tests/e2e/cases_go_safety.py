@@ -9,7 +9,7 @@ import time
 import apps
 from cases_chains import chain_hops, need
 from cases_go import is_warming, warm
-from harness import expect, expect_true
+from harness import expect, expect_true, wait_until
 from judge import expand
 
 MODES = ["same", "child", "deep", "panic", "gc", "many", "locked", "exec", "sum"]  # of tests/apps/go/hard.go, most
@@ -114,8 +114,9 @@ def safety(run, program, requests):
     probed = changed_text(front.pid, program)
     expect(probed == 4, f"{probed} bytes of code are changed while there are four probes")
     daemon.end()
-    changed = [changed_text(process.pid, program) for process in (front, back)]
-    expect(changed == [0, 0], f"{changed} bytes of code are changed when the daemon has ended")
+    # another daemon of this host, as other tests start them, may have its probe there for a while
+    wait_until(lambda: not any(changed_text(process.pid, program) for process in (front, back)), 20,
+               "code as in the file when the daemon has ended")
     again = ask_all(front.port, range(requests, requests + LAST)).transcript
     different = [path for path, told in again.items() if told != alone[path]]
     expect(not different, f"{len(different)} answers are different after the daemon's end: {different[:5]}")
