@@ -6,7 +6,7 @@ import urllib.request
 
 from cases_chains import chain_hops, go_chain, judge_chain, need
 from harness import expect, expect_true, scaled
-from judge import expand
+from judge import Hop, expand, span_path
 
 
 def chain(run, mode=(), client_may_lack_parent=False, requests=5_000):
@@ -55,25 +55,35 @@ def case_go_raw(run):
 
 
 def is_warming(span):
-    return any("/warm-" in str(span["attributes"].get(name)) for name in ("url.path", "url.full"))
+    return any("warm-" in str(span["attributes"].get(name)) for name in ("url.path", "url.full"))
 
 
-def warmed_chain(run, mode, **options):
+def warm(port, prefix="/x/"):
     """Goroutines are followed only when one was seen to call; what came before is not judged."""
-    need("go")
-    front, back = go_chain(run, mode)
-    daemon = run.daemon()
     for n in range(4):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{front.port}/x/warm-{n}", timeout=5).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{prefix}warm-{n}", timeout=10).close()
         except urllib.error.HTTPError:
             pass  # the back end's statuses follow from the id
     time.sleep(0.5)
-    run.load(front.port, scaled(5_000), 64, traceparent=20)
+
+
+def judge_warmed(run, daemon, hops):
+    """Ends services and daemon, judges what the daemon printed after the warming. Attempts come in their order."""
     time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids() and not is_warming(span)]
-    return expect_true(spans, expand(chain_hops(front, back, **options), run.read_logs()))
+    spans.sort(key=lambda span: span["start_unix_nano"])
+    return spans, expand(hops, run.read_logs())
+
+
+def warmed_chain(run, mode, hops=None, requests=5_000, **options):
+    need("go")
+    front, back = go_chain(run, mode)
+    daemon = run.daemon()
+    warm(front.port)
+    run.load(front.port, scaled(requests), 64, traceparent=20)
+    return expect_true(*judge_warmed(run, daemon, (hops or chain_hops)(front, back, **options)))
 
 
 def case_go_child(run):
@@ -104,3 +114,106 @@ def case_go_late(run):
 def case_go_pool(run):
     """Goroutines that one request started take the calls of all: absent, never wrong."""
     return warmed_chain(run, ["pool"], client_may_lack_parent=True)
+
+
+def case_go_late_open(run):
+    """Calls 100 ms after the handler has returned, while the next request of its goroutine is open: never that one's."""
+    return warmed_chain(run, ["late-open"], requests=2_000, client_may_lack_parent=True)
+
+
+def case_go_timer(run):
+    """Calls by timers that the handler has set: never another request's."""
+    return warmed_chain(run, ["timer"], client_may_lack_parent=True)
+
+
+def case_go_reuse(run):
+    """Goroutines that outlive the request that started them, and then work for others: absent, never wrong."""
+    return warmed_chain(run, ["reuse"], client_may_lack_parent=True)
+
+
+def parallel_hops(front, back, n):
+    """A front that calls n times at once."""
+    hops = [Hop("server", "/x/{id}", outer="load", inner="front", pid=front.pid)]
+    for letter in "abc"[:n]:
+        one = {"path": f"/back/{letter}-{{id}}", "record": f"{letter}-{{id}}", "outer": "front", "inner": "back"}
+        hops += [Hop("client", pid=front.pid, follows=-len(hops), **one), Hop("server", pid=back.pid, **one)]
+    return hops
+
+
+def case_go_twice(run):
+    """Two goroutines that call at the same time: every parent is right."""
+    return warmed_chain(run, ["twice"], hops=lambda front, back: parallel_hops(front, back, 2))
+
+
+def case_go_group(run):
+    """Three goroutines with a context derived from the request's: every parent is right."""
+    return warmed_chain(run, ["group"], hops=lambda front, back: parallel_hops(front, back, 3))
+
+
+def case_go_wrapped(run):
+    """Connections wrapped in a type of the program: every parent is right."""
+    return chain(run, ["wrapped"])
+
+
+def case_go_redirect(run):
+    """Each request of a redirection is a span of its own, with the right parent."""
+    def hops(front, back):
+        first = {"path": "/back/hop-{id}", "record": "hop-{id}"}
+        return [Hop("server", "/x/{id}", outer="load", inner="front", pid=front.pid),
+                Hop("client", outer="front", inner="back", pid=front.pid, **first),
+                Hop("server", outer="front", inner="back", pid=back.pid, **first),
+                Hop("client", "/back/{id}", outer="front", inner="back", pid=front.pid, follows=-3),
+                Hop("server", "/back/{id}", outer="front", inner="back", pid=back.pid)]
+    return warmed_chain(run, ["redirect"], hops=hops, requests=2_000)
+
+
+def case_go_retry(run):
+    """A call that the transport makes again, as the connection was closed: a span for each attempt, the right parent."""
+    def hops(front, back):
+        first = {"path": "/back/a-{id}", "record": "a-{id}", "outer": "front", "inner": "back"}
+        again = {"path": "/back/drop-{id}", "record": "drop-{id}", "outer": "front"}
+        return [Hop("server", "/x/{id}", outer="load", inner="front", pid=front.pid),
+                Hop("client", pid=front.pid, **first), Hop("server", pid=back.pid, **first),
+                Hop("client", pid=front.pid, follows=-3, unanswered=True, **again),
+                Hop("server", pid=back.pid, unanswered=True, **again),
+                Hop("client", pid=front.pid, follows=-5, inner="back", **again),
+                Hop("server", pid=back.pid, inner="back", **again)]
+    return warmed_chain(run, ["retry"], hops=hops, requests=1_000)
+
+
+def case_go_poller(run):
+    """A goroutine that calls all the time while requests do: its calls are roots."""
+    need("go")
+    front, back = go_chain(run, ["poller"])
+    daemon = run.daemon()
+    warm(front.port)
+    run.load(front.port, scaled(5_000), 64, traceparent=20)
+    spans, expected = judge_warmed(run, daemon, chain_hops(front, back))
+    polls = [Hop("client", "/back/{id}", outer="polls", inner="back", pid=front.pid),
+             Hop("server", "/back/{id}", outer="polls", inner="back", pid=back.pid)]
+    logs = run.read_logs()
+    logs["polls"] = {key: record for key, record in logs["front"].items() if key[1].startswith("poll-")}
+    # the last one was under way when the front was ended
+    spans = [s for s in spans if "/poll-" not in span_path(s) or ("client", span_path(s)[6:]) in logs["polls"]]
+    expect(len(logs["polls"]) > 100, f"only {len(logs['polls'])} polls")
+    expected += expand(polls, logs, load="polls", in_flight_before=daemon.ready_ns)
+    return expect_true(spans, expected)
+
+
+def case_go_pool_open(run):
+    """The request that started the goroutines is open for 5 s while they take the calls of others: absent, never its own."""
+    need("go")
+    front, back = go_chain(run, ["child,pool-open"])
+    daemon = run.daemon()
+    warm(front.port, "/child/")
+    opening = run.load_start(front.port, 1, 1, name="opening", prefix="/pool-open/", id="opening")
+    time.sleep(0.3)
+    run.load(front.port, 50, 50, prefix="/pool-open/", rate=25)
+    expect(opening.running(), "the request that started the goroutines was over too soon")
+    opening.wait(10)
+    hops = chain_hops(front, back, client_may_lack_parent=True)
+    hops[0].path = "/pool-open/{id}"
+    spans, expected = judge_warmed(run, daemon, hops)
+    expected += expand([Hop("server", "/pool-open/{id}", outer="opening", inner="front", pid=front.pid)], run.read_logs(),
+                       load="opening")
+    return expect_true(spans, expected)

@@ -157,7 +157,8 @@ class Process:
 class Daemon(Process):
     """tsunagid, behind the command 'before'. Its standard output must hold spans only (--print=json)."""
 
-    def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", before=(), **options):
+    def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", before=(), program="tsunagid",
+                 **options):
         self.run = run
         self.runtime = run.directory / "run"
         if config is not None:
@@ -168,7 +169,7 @@ class Daemon(Process):
             arguments = ["--config", config_path, *arguments]
         self.noted = {}
         self.spawned_ns = time.time_ns()
-        super().__init__(run, name, [*before, BIN / "tsunagid", "--runtime-dir", self.runtime, *arguments], **options)
+        super().__init__(run, name, [*before, BIN / program, "--runtime-dir", self.runtime, *arguments], **options)
         run.processes.append(self)
 
     def wait_ready(self, seconds=20):

@@ -68,6 +68,8 @@ class Hop:
     pid: int | None = None
     may_lack_parent: bool = False
     follows: int | None = -1           # index of the parent's hop relative to this one; None: a root
+    record: str = "{id}"               # the id that the logs have it under, but for the load generator's
+    unanswered: bool = False           # the connection was closed instead
 
 
 @dataclasses.dataclass
@@ -124,13 +126,15 @@ def expand(hops, logs, load="load", in_flight_before=0):
             continue
         chain = []
         for index, hop in enumerate(hops):
-            outer = logs[hop.outer].get(("client", request))
-            inner = logs[hop.inner].get(("server", request)) if hop.inner else None
+            record = request if hop.outer == load else hop.record.format(id=request)
+            outer = logs[hop.outer].get(("client", record))
+            inner = logs[hop.inner].get(("server", record)) if hop.inner else None
             if outer is None and inner is None:
                 raise ValueError(f"{request}: no record of {hop.path}")
             chain.append(Expected(
                 request=request, kind=hop.kind, pid=hop.pid, path=hop.path.format(id=request),
-                status=(outer or inner)["status"], method=(outer or inner).get("method", "GET"), outer=interval(outer), inner=interval(inner),
+                status=None if hop.unanswered else (outer or inner)["status"],
+                method=(outer or inner).get("method", "GET"), outer=interval(outer), inner=interval(inner),
                 waited=asked.get("waited"),
                 parent=chain[index + hop.follows] if index and hop.follows is not None else None,
                 traceparent=asked.get("traceparent", "") if index == 0 else "",

@@ -241,6 +241,23 @@ class JudgeTest(unittest.TestCase):
         self.spans[0]["attributes"]["http.response.status_code"] = 503
         self.assertFalse(self.verdict(in_flight_before=T0 + 50 * MS).ok)
 
+    def test_closed_in_place_of_an_answer(self):
+        hops = [*HOPS[:2], judge.Hop("server", "/back/{id}", outer="front", pid=2, unanswered=True)]
+        self.assertEqual(self.verdict(hops).wrong, 4)  # they say a status
+        for one in self.spans[2::3]:
+            del one["attributes"]["http.response.status_code"]
+            one["attributes"]["error.type"], one["status"] = "closed", "error"
+        self.assertTrue(self.verdict(hops).ok)
+
+    def test_another_id_in_the_logs(self):
+        for name in ("front", "back"):
+            for role, request in [key for key in self.logs[name] if name == "back" or key[0] == "client"]:
+                self.logs[name][role, f"a-{request}"] = self.logs[name].pop((role, request))
+        hops = HOPS[:1] + [judge.Hop(h.kind, h.path, h.outer, h.inner, h.pid, record="a-{id}") for h in HOPS[1:]]
+        self.assertTrue(self.verdict(hops).ok)
+        with self.assertRaises(ValueError):
+            self.verdict()
+
     def test_from_jaeger(self):
         tags = [{"key": "span.kind", "value": "server"}, {"key": "http.response.status_code", "value": 200},
                 {"key": "http.request.method", "value": "GET"}, {"key": "url.path", "value": "/x/r-0"}]

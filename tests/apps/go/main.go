@@ -6,7 +6,7 @@
 //	chain back  PORT LOG              the same, with a status that follows from the request's id
 //	chain front PORT LOG BACK_PORT [MODE]    calls back once for each request
 //
-// MODE says how: see modes.go.
+// MODE says how: see modes.go. What back is asked for by a call that is to be repeated is in calls.go.
 package main
 
 import (
@@ -62,6 +62,7 @@ type service struct {
 	log    *requestLog
 	client *http.Client
 	back   string
+	seen   sync.Map // of back: what sendAway had to do with
 }
 
 func (s *service) hello(w http.ResponseWriter, r *http.Request) {
@@ -70,12 +71,20 @@ func (s *service) hello(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "hello\n")
 }
 
+// number is one that follows from the request's id.
+func number(path string) uint32 {
+	hash := fnv.New32a()
+	io.WriteString(hash, requestID(path))
+	return hash.Sum32()
+}
+
 func (s *service) answer(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	hash := fnv.New32a()
-	io.WriteString(hash, requestID(r.URL.Path))
+	if s.sendAway(w, r, start) {
+		return
+	}
 	status := 200
-	switch hash.Sum32() % 16 {
+	switch number(r.URL.Path) % 16 {
 	case 3:
 		status = 404
 	case 7:
@@ -130,6 +139,9 @@ func (s *service) forward(w http.ResponseWriter, r *http.Request) {
 }
 
 func main() {
+	if len(os.Args) == 2 {
+		return // this program, started by itself (hard.go)
+	}
 	role, port := os.Args[1], os.Args[2]
 	s := &service{log: openLog(os.Args[3])}
 	handler := map[string]http.HandlerFunc{"hello": s.hello, "back": s.answer, "front": s.forward}[role]

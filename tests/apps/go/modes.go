@@ -16,38 +16,64 @@ import (
 	"time"
 )
 
-// mode returns the handler of a front that calls in one of these ways:
+// mode returns the handler of a front that calls in one of these ways, or in several (NAME,NAME,...), of which the first
+// word of each request's path then names one:
 //
+//	same   in the goroutine of the handler
 //	child  in a goroutine that it starts and waits for
 //	grandchild  in one that such a goroutine starts
 //	context  in a goroutine, with the context of the request
-//	pool-context  as pool, and the calls carry the contexts of their requests
 //	late   in a goroutine, when the handler has returned and the connection has its next request
+//	late-open  the same, while that request is open
 //	pool   in one of four goroutines that the first request started, and that take the calls of all
+//	pool-context  the same, and the calls carry the contexts of their requests
+//	pool-open  as pool, and that first request makes no call and stays open for five seconds
 //	proxy  by httputil.ReverseProxy
 //	raw    on a connection of its own, without net/http
+//
+// More are in calls.go and, of programs that are hard on whoever probes them, in hard.go.
 func (s *service) mode(name string) http.HandlerFunc {
-	switch name {
-	case "child":
-		return s.byChild(1, false)
-	case "grandchild":
-		return s.byChild(2, false)
-	case "context":
-		return s.byChild(1, true)
-	case "pool-context":
-		return (&pool{service: s, jobs: make(chan job), hasContext: true}).forward
-	case "late":
-		return s.forwardLate
-	case "pool":
-		return (&pool{service: s, jobs: make(chan job)}).forward
-	case "proxy":
-		return s.proxy().ServeHTTP
-	case "raw":
-		return s.forwardRaw
+	if strings.Contains(name, ",") {
+		return s.byPath(strings.Split(name, ","))
+	}
+	for _, modes := range []map[string]func() http.HandlerFunc{s.modes(), s.callModes(), s.hardModes()} {
+		if mode := modes[name]; mode != nil {
+			return mode()
+		}
 	}
 	fmt.Fprintln(os.Stderr, "no such mode:", name)
 	os.Exit(1)
 	return nil
+}
+
+func (s *service) modes() map[string]func() http.HandlerFunc {
+	return map[string]func() http.HandlerFunc{
+		"same":         func() http.HandlerFunc { return s.forward },
+		"child":        func() http.HandlerFunc { return s.byChild(1, false) },
+		"grandchild":   func() http.HandlerFunc { return s.byChild(2, false) },
+		"context":      func() http.HandlerFunc { return s.byChild(1, true) },
+		"late":         func() http.HandlerFunc { return s.late(0, 20*time.Millisecond) },
+		"late-open":    func() http.HandlerFunc { return s.late(150*time.Millisecond, 100*time.Millisecond) },
+		"pool":         func() http.HandlerFunc { return newPool(s).forward },
+		"pool-context": func() http.HandlerFunc { return newPool(s).forwardWithContext },
+		"pool-open":    func() http.HandlerFunc { return newPool(s).forwardWhileOpen },
+		"proxy":        func() http.HandlerFunc { return s.proxy().ServeHTTP },
+		"raw":          func() http.HandlerFunc { return s.forwardRaw },
+	}
+}
+
+func (s *service) byPath(names []string) http.HandlerFunc {
+	handlers := make(map[string]http.HandlerFunc)
+	for _, name := range names {
+		handlers[name] = s.mode(name)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		handler := handlers[strings.SplitN(r.URL.Path, "/", 3)[1]]
+		if handler == nil {
+			handler = http.NotFound
+		}
+		handler(w, r)
+	}
 }
 
 type result struct {
@@ -82,16 +108,20 @@ func (s *service) byChild(depth int, hasContext bool) http.HandlerFunc {
 	}
 }
 
-func (s *service) forwardLate(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
-	path := "/back/" + requestID(r.URL.Path)
-	go func() {
-		time.Sleep(20 * time.Millisecond)
-		if _, err := s.call(path); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	s.reply(w, r, start, 200, nil)
+// late calls that long after the handler has returned, which takes its time.
+func (s *service) late(open, after time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		path := "/back/" + requestID(r.URL.Path)
+		time.Sleep(open)
+		go func() {
+			time.Sleep(after)
+			if _, err := s.call(path); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}()
+		s.reply(w, r, start, 200, nil)
+	}
 }
 
 type job struct {
@@ -102,9 +132,12 @@ type job struct {
 
 type pool struct {
 	*service
-	once       sync.Once
-	jobs       chan job
-	hasContext bool
+	once sync.Once
+	jobs chan job
+}
+
+func newPool(s *service) *pool {
+	return &pool{service: s, jobs: make(chan job)}
 }
 
 func (p *pool) work() {
@@ -114,20 +147,43 @@ func (p *pool) work() {
 	}
 }
 
-func (p *pool) forward(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
+// start returns whether it was the first to be called.
+func (p *pool) start() bool {
+	isFirst := false
 	p.once.Do(func() {
+		isFirst = true
 		for i := 0; i < 4; i++ {
 			go p.work()
 		}
 	})
-	j := job{context.Background(), "/back/" + requestID(r.URL.Path), make(chan result)}
-	if p.hasContext {
-		j.ctx = r.Context()
-	}
+	return isFirst
+}
+
+func (p *pool) do(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	p.start()
+	j := job{ctx, "/back/" + requestID(r.URL.Path), make(chan result)}
 	p.jobs <- j
 	got := <-j.done
 	p.reply(w, r, start, got.status, got.err)
+}
+
+func (p *pool) forward(w http.ResponseWriter, r *http.Request) {
+	p.do(context.Background(), w, r)
+}
+
+func (p *pool) forwardWithContext(w http.ResponseWriter, r *http.Request) {
+	p.do(r.Context(), w, r)
+}
+
+func (p *pool) forwardWhileOpen(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	if !p.start() {
+		p.forward(w, r)
+		return
+	}
+	time.Sleep(5 * time.Second)
+	p.reply(w, r, start, 200, nil)
 }
 
 // loggedTransport records each round trip, to the last byte of its response.
