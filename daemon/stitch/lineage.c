@@ -332,11 +332,13 @@ static void branch_settle_now(struct lineage *l, struct branch *b)
 }
 
 /* What the exchange hangs on, where that still matters. */
-static struct branch *parent_of(struct lineage *l, const struct exchange *x)
+static struct branch *parent_of(struct lineage *l, const struct exchange *x, bool is_call)
 {
 	struct branch *parent;
 
-	if (x->reason != PARENT_UNIT && x->reason != PARENT_JOINED && x->reason != PARENT_HEADER)
+	/* A request's header leads to another host, or to a span that somebody else has made. */
+	if (x->reason != PARENT_UNIT && x->reason != PARENT_JOINED &&
+	    (x->reason != PARENT_HEADER || !is_call))
 		return NULL;
 	parent = branch_find(l, &x->parent_span_id);
 	if (parent && parent->depth >= DEPTH_MAX && parent->exchange)
@@ -405,8 +407,8 @@ static int begin_alone(struct lineage *l, struct exchange *x, const struct event
 
 int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
 {
-	struct branch *parent = parent_of(l, x);
 	bool is_call = e->role == EVENT_ROLE_CLIENT, is_refuted;
+	struct branch *parent = parent_of(l, x, is_call);
 	int r;
 
 	if (!parent)

@@ -141,18 +141,28 @@ static void response_text(char *text, uint32_t exchange)
 	head_fill(text, RESPONSE_BYTES);
 }
 
-static struct decision decision_of(uint32_t connection)
+/*
+ * A server's request is a thread's of a process that is known to answer what it receives. Behind
+ * each follows the call that is made for it, 'above' being its decision.
+ */
+static struct decision decision_of(uint32_t connection, const struct decision *above)
 {
 	struct trace_id trace = trace_id_new();
 	struct span_id span = span_id_new(), parent = span_id_new();
 	struct decision d = {
 		.flags = TRACE_FLAG_SAMPLED,
 		.reason = is_client(connection) ? DECISION_UNIT : DECISION_HEADER,
+		.is_unit = !is_client(connection),
+		.is_proven = 1,
 	};
 
 	memcpy(d.ids.trace_id, trace.b, sizeof(trace.b));
 	memcpy(d.ids.span_id, span.b, sizeof(span.b));
 	memcpy(d.parent_span_id, parent.b, sizeof(parent.b));
+	if (!is_client(connection))
+		return d;
+	memcpy(d.ids.trace_id, above->ids.trace_id, sizeof(d.ids.trace_id));
+	memcpy(d.parent_span_id, above->ids.span_id, sizeof(d.parent_span_id));
 	return d;
 }
 
@@ -188,18 +198,21 @@ static void record_head(struct recording *r, const struct head_options *o)
 	r->now_ns += STEP_NS;
 }
 
-static void record_request(struct recording *r, uint32_t connection, uint32_t exchange)
+/* 'decision': of the request before, and then of this one. */
+static void record_request(struct recording *r, uint32_t connection, uint32_t exchange,
+			   struct decision *decision)
 {
-	struct decision decision = decision_of(connection);
 	char text[REQUEST_BYTES + 1];
 
-	request_text(text, connection, exchange, &decision);
+	*decision = decision_of(connection, decision);
+
+	request_text(text, connection, exchange, decision);
 	record_head(r, &(struct head_options){.connection = connection,
 					      .exchange = exchange,
 					      .flags = HEAD_REQUEST | HEAD_DECISION,
 					      .text = text,
 					      .text_bytes = REQUEST_BYTES,
-					      .decision = decision});
+					      .decision = *decision});
 }
 
 static void record_response(struct recording *r, uint32_t connection, uint32_t exchange)
@@ -210,6 +223,7 @@ static void record_response(struct recording *r, uint32_t connection, uint32_t e
 	response_text(text, exchange);
 	record_head(r, &(struct head_options){.connection = connection,
 					      .exchange = exchange,
+					      .flags = is_client(connection) ? 0 : HEAD_BY_RECEIVER,
 					      .text = text,
 					      .text_bytes = RESPONSE_BYTES});
 
@@ -222,6 +236,8 @@ static void record_response(struct recording *r, uint32_t connection, uint32_t e
 
 static int recording_make(struct recording *r)
 {
+	struct decision decision = {0};
+
 	*r = (struct recording){.bytes = malloc(SPANS * EXCHANGE_BYTES), .now_ns = START_NS};
 	if (!r->bytes)
 		return -ENOMEM;
@@ -229,8 +245,9 @@ static int recording_make(struct recording *r)
 	for (uint32_t exchange = 1; exchange <= EXCHANGES; exchange++) {
 		for (uint32_t block = 0; block < CONNECTIONS; block += BLOCK) {
 			for (uint32_t c = block; c < block + BLOCK; c++)
-				record_request(r, c, exchange);
-			for (uint32_t c = block; c < block + BLOCK; c++)
+				record_request(r, c, exchange, &decision);
+			/* A call is answered before the request that it was made for. */
+			for (uint32_t c = block + BLOCK; c-- > block;)
 				record_response(r, c, exchange);
 		}
 	}
