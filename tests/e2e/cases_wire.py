@@ -128,7 +128,7 @@ def case_same_remote_parent(run):
     """A poll loop that sends one traceparent with every request: each its own span under it."""
     back = run.app("back", apps.python("threaded.py", "{port}", "{log}"))
     daemon = run.daemon()
-    records, n = {}, scaled(2_000)
+    records, n = {}, scaled(5_000)
     with Wire(back.port, records) as wire:
         for i in range(n):
             wire.request(f"/poll/{i}", [f"traceparent: {TRACEPARENT}"], traceparent=TRACEPARENT)
