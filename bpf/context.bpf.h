@@ -91,7 +91,6 @@ SUBPROGRAM1(unit_request, struct work *, w)
 {
 	struct go_work work = {};
 	const struct request *r;
-	struct unit_key unit;
 
 	if (!w)
 		return 0;
@@ -101,11 +100,13 @@ SUBPROGRAM1(unit_request, struct work *, w)
 	w->unit_reason = DECISION_NONE_NO_UNIT;
 	if (!w->unit.kind && !w->go_layout)
 		return 0;
-	unit = w->unit;
-	if (w->go_layout)
+	if (w->go_layout) {
 		go_work_of(w, &work);
-	else
+	} else {
+		struct unit_key unit = w->unit;
+
 		work.reason = unit_open(&unit, &work.request);
+	}
 	w->unit_reason = work.reason;
 	if (work.reason != DECISION_UNIT)
 		return 0;
@@ -174,6 +175,12 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 }
 
 /*
+ * A value to begin with: before Linux 6.2 none may lie in memory that a subprogram was given, and the
+ * stack is short. Nobody finds the entry before its unit has it.
+ */
+static const struct request request_blind = {.is_blind = 1};
+
+/*
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one
  * that was not received on a blocking socket, and one that was sent before the one ahead was
  * answered: they tell that the thread has something else to do, no more. 1: it is to be added to
@@ -193,18 +200,22 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 		return 0;
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
+	r = bpf_map_update_elem(&requests, &key, &request_blind, BPF_ANY);
+	request = bpf_map_lookup_elem(&requests, &key);
+	if (r || !request) {
+		count(COUNT_REQUESTS_FULL);
+		r = -1;
+		goto out;
+	}
+	r = 1;
 	d = &w->decision;
-	request = &w->parent; /* free here, and the stack is short */
-	__builtin_memset(request, 0, sizeof(*request));
 	request->ids = d->ids;
 	if (d->reason == DECISION_HEADER)
 		__builtin_memcpy(request->parent_span_id, d->parent_span_id, 8);
 	request->flags = d->flags;
 	request->is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
 			    (w->unit.kind == UNIT_THREAD && !w->is_blocking);
-	r = bpf_map_update_elem(&requests, &key, request, BPF_ANY) ? -1 : 1;
-	if (r < 0)
-		count(COUNT_REQUESTS_FULL);
+out:
 	/* Of a goroutine nobody else than its connection tells that what it lost is over. */
 	if (r < 0 && w->unit.kind != UNIT_GOROUTINE)
 		return r;

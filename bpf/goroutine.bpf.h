@@ -89,12 +89,11 @@ struct go_work {
 };
 
 /* The request that a goroutine has itself, else the one that it was begun for. */
-static __always_inline void goroutine_work(const struct unit_key *key, bool is_call,
-					   struct go_work *ret)
+static __always_inline void goroutine_work(struct unit_key *key, bool is_call, struct go_work *ret)
 {
-	struct unit_key elder = {.pid = key->pid, .kind = UNIT_GOROUTINE};
 	const struct request *r;
 	struct go_child *child;
+	__u64 id, elder;
 
 	ret->reason = unit_open(key, &ret->request);
 	if (ret->reason != DECISION_NONE_NO_REQUEST)
@@ -112,11 +111,15 @@ static __always_inline void goroutine_work(const struct unit_key *key, bool is_c
 		child->has_called = 1;
 	if (!child->elder)
 		return;
-	elder.id = child->elder;
-	child = bpf_map_lookup_elem(&go_children, &elder);
+	/* One key for both: Linux 6.1 has no stack for two. */
+	id = key->id;
+	elder = child->elder;
+	key->id = elder;
+	child = bpf_map_lookup_elem(&go_children, key);
+	key->id = id;
 	if (!child)
 		return; /* it has ended, and may do nothing for others */
-	ret->elder = elder.id;
+	ret->elder = elder;
 	if (is_call)
 		child->has_called = 1;
 }
