@@ -170,6 +170,10 @@ def case_event_loop_with_one_request(run):
     hops = [Hop("client", "/own/{id}", outer="own", inner="back", pid=proxy.pid),
             Hop("server", "/own/{id}", outer="own", inner="back", pid=back.pid)]
     expected += expand(hops, logs, load="own", in_flight_before=in_flight_before)
+    # The one that was under way when the proxy was ended is in nobody's log.
+    next_own = f"/own/own-{max(int(name.removeprefix('own-')) for _, name in logs['own']) + 1}"
+    spans = [span for span in spans if next_own not in (span["attributes"].get("url.path"),
+                                                        "/" + span["attributes"].get("url.full", "").split("/", 3)[-1])]
     return expect_true(spans, expected, least=10 * n)
 
 
