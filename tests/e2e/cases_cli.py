@@ -11,14 +11,14 @@ import subprocess
 import time
 
 import apps
-from harness import BIN, ROOT, expect, wait_until
+from harness import BIN, PATIENCE, ROOT, expect, wait_until
 from wire import Wire
 
 
 def daemon_once(run, *arguments, **options):
     """Runs it to its end; returns exit status, standard output, standard error."""
     done = subprocess.run([str(a) for a in (BIN / "tsunagid", "--runtime-dir", run.directory / "run", *arguments)],
-                          capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL, **options)
+                          capture_output=True, text=True, timeout=20 * PATIENCE, check=False, stdin=subprocess.DEVNULL, **options)
     return done.returncode, done.stdout, done.stderr
 
 

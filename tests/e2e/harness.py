@@ -200,7 +200,7 @@ class Daemon(Process):
 
     def control(self, *arguments):
         done = subprocess.run([BIN / "tsunagictl", "--runtime-dir", self.runtime, *arguments], capture_output=True,
-                              text=True, timeout=20, check=False)
+                              text=True, timeout=20 * PATIENCE, check=False)
         expect(done.returncode == 0, f"tsunagictl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
