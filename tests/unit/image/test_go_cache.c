@@ -8,16 +8,7 @@
 #include <cmocka.h>
 
 #include "image/go_program.h"
-#include "made_go.h"
-
-static int file_of(const void *bytes, size_t n)
-{
-	int fd = memfd_create("program", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, n), n);
-	return fd;
-}
+#include "read_go.h"
 
 static void assert_site(const struct go_program *p, enum go_site_class class)
 {

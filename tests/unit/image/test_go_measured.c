@@ -8,31 +8,7 @@
 #include <cmocka.h>
 
 #include "image/go_program.h"
-#include "made_go.h"
-
-static int file_of(const void *bytes, size_t n)
-{
-	int fd = memfd_create("program", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, n), n);
-	return fd;
-}
-
-static struct go_program *read_bytes(const void *bytes, size_t n,
-				     const struct go_program_options *options)
-{
-	_cleanup_(closep) int fd = file_of(bytes, n);
-	struct go_program *program = NULL;
-
-	assert_int_equal(go_program_read(fd, options, &program), 0);
-	return program;
-}
-
-static struct go_program *read_made(const struct made_go *m)
-{
-	return read_bytes(m->bytes, m->n, NULL);
-}
+#include "read_go.h"
 
 static void assert_offset(const struct go_program *p, enum go_field field, uint32_t bytes)
 {

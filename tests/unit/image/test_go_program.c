@@ -13,37 +13,13 @@
 #include <cmocka.h>
 
 #include "image/go_program.h"
-#include "made_go.h"
+#include "read_go.h"
 
 static const enum go_function function_ids[_MADE_FUNCTION_MAX] = {
 	[MADE_RUNQPUT] = GO_FUNCTION_RUNQPUT,       [MADE_NEWPROC] = GO_FUNCTION_NEWPROC_FUNC1,
 	[MADE_ROUND_TRIP] = GO_FUNCTION_ROUND_TRIP, [MADE_SERVE_HTTP] = GO_FUNCTION_SERVE_HTTP,
 	[MADE_TLS_READ] = GO_FUNCTION_TLS_READ,     [MADE_LEAF] = _GO_FUNCTION_MAX,
 };
-
-static int file_of(const void *bytes, size_t n)
-{
-	int fd = memfd_create("program", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, n), n);
-	return fd;
-}
-
-static struct go_program *read_bytes(const void *bytes, size_t n,
-				     const struct go_program_options *options)
-{
-	_cleanup_(closep) int fd = file_of(bytes, n);
-	struct go_program *program = NULL;
-
-	assert_int_equal(go_program_read(fd, options, &program), 0);
-	return program;
-}
-
-static struct go_program *read_made(const struct made_go *m)
-{
-	return read_bytes(m->bytes, m->n, NULL);
-}
 
 static void check_functions(const struct go_program *p, const struct made_go *m)
 {
