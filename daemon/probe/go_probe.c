@@ -25,7 +25,18 @@ struct go_probe {
 	struct unit_key child_at, unit_at;
 };
 
-static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site);
+static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site)
+{
+	struct bpf_program *programs[] = {
+		[GO_PROBE_ROUND_TRIP] = g->skeleton->progs.go_round_trip,
+		[GO_PROBE_SERVE] = g->skeleton->progs.go_serve,
+		[GO_PROBE_BEGIN] = g->skeleton->progs.go_begin,
+		[GO_PROBE_END] = g->skeleton->progs.go_end,
+	};
+
+	static_assert(ARRAY_SIZE(programs) == _GO_PROBE_SITE_MAX, "each site has a program");
+	return programs[site];
+}
 
 /* The tap's maps in place of own ones, but for those of variables. */
 static int share_maps(struct bpf_object *object, const struct bpf_object *tap)
@@ -116,19 +127,6 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 
 	return bpf_map__update_elem(g->skeleton->maps.go_layouts, &number, sizeof(number), &value,
 				    sizeof(value), BPF_ANY);
-}
-
-static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site site)
-{
-	struct bpf_program *programs[] = {
-		[GO_PROBE_ROUND_TRIP] = g->skeleton->progs.go_round_trip,
-		[GO_PROBE_SERVE] = g->skeleton->progs.go_serve,
-		[GO_PROBE_BEGIN] = g->skeleton->progs.go_begin,
-		[GO_PROBE_END] = g->skeleton->progs.go_end,
-	};
-
-	static_assert(ARRAY_SIZE(programs) == _GO_PROBE_SITE_MAX, "each site has a program");
-	return programs[site];
 }
 
 int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
