@@ -106,7 +106,12 @@ struct decision {
 	 * the goroutine ends with the request (RECORD_GOROUTINE).
 	 */
 	__u8 is_inherited;
-	__u8 pad[3];
+	/*
+	 * User space may find that it is of another trace: it hangs on a call whose parent is not
+	 * certain. Its ids must not leave this host.
+	 */
+	__u8 is_doubtful;
+	__u8 pad[2];
 	__u64 goroutine; /* id of the one that received, or called; 0: none */
 	/*
 	 * Of an inherited call: the goroutine that began the caller, which the request did not begin
@@ -180,6 +185,7 @@ enum proc_flags {
 	PROC_THREAD_UNITS =
 		1 << 0, /* its threads are units of work where they receive on blocking sockets */
 	PROC_PASSES_ON = 1 << 1, /* its forked children are followed as it is, at once */
+	PROC_PROPAGATES = 1 << 2, /* its requests carry 'traceparent' on (insert.bpf.h) */
 };
 
 /* What the kernel side saw of a process, for the "why is there no span" report. */
@@ -244,7 +250,8 @@ struct request {
 	 * too little of.
 	 */
 	__u8 is_blind;
-	__u8 pad[6];
+	__u8 is_doubtful; /* struct decision */
+	__u8 pad[5];
 	__u64 go_context; /* of a Go server: its entry in 'go_contexts'; 0: none */
 };
 _Static_assert(sizeof(struct request) == 48, "request");
@@ -342,7 +349,14 @@ struct join {
 	struct trace_ids ids;
 	__u64 connection; /* of the client */
 	__u8 flags;
-	__u8 pad[7];
+	__u8 is_doubtful; /* struct decision */
+	__u8 pad[6];
+};
+
+/* --- map 'insertions': sockets of which requests may carry 'traceparent' on */
+
+struct insertion {
+	__u32 is_off; /* something went wrong once: never again on this connection */
 };
 
 /* --- counters of the kernel side: X(identifier, "name", "help"), per CPU, summed by the reader */
@@ -394,7 +408,35 @@ struct join {
 	X(COUNT_GO_CALLS_FULL, "go_calls_full",                                                 \
 	  "calls of Go programs without a parent: the table was full")                          \
 	X(COUNT_IO_URING, "io_uring",                                                           \
-	  "receives of threads that use io_uring, whose bytes this tap cannot see")
+	  "receives of threads that use io_uring, whose bytes this tap cannot see")             \
+	X(COUNT_INSERTED, "inserted", "requests that were sent with our traceparent")           \
+	X(COUNT_INSERT_OWN, "insert_own",                                                       \
+	  "requests without ours: the application sends its own traceparent")                   \
+	X(COUNT_INSERT_DOUBTFUL, "insert_doubtful",                                             \
+	  "requests without ours: whom they are made for is not certain yet")                   \
+	X(COUNT_INSERT_UNPROVEN, "insert_unproven",                                             \
+	  "requests without ours: that one begins there is not proven")                         \
+	X(COUNT_INSERT_PIPELINED, "insert_pipelined",                                           \
+	  "requests without ours: sent before the one ahead was answered")                      \
+	X(COUNT_INSERT_METHOD, "insert_method", "requests without ours: CONNECT")               \
+	X(COUNT_INSERT_LOST, "insert_lost",                                                     \
+	  "requests without ours: their record was lost or their head truncated")               \
+	X(COUNT_INSERT_BLANK, "insert_blank",                                                   \
+	  "requests without ours: the head does not end with a line end in one piece")          \
+	X(COUNT_INSERT_SOCKET, "insert_socket",                                                 \
+	  "requests without ours: the socket is in a special mode, or closing")                 \
+	X(COUNT_INSERT_NO_ROOM, "insert_no_room",                                               \
+	  "requests without ours: the socket has no room for the whole of it")                  \
+	X(COUNT_INSERT_NO_MEMORY, "insert_no_memory",                                           \
+	  "requests without ours: no memory for it")                                            \
+	X(COUNT_INSERT_UNDONE, "insert_undone",                                                 \
+	  "connections without ours: a line was not what it should be, and taken out")          \
+	X(COUNT_INSERT_DROPPED, "insert_dropped",                                               \
+	  "sends refused: a line could not be taken out")                                       \
+	X(COUNT_INSERT_FULL, "insert_full",                                                     \
+	  "connections without ours: the table is full, or somebody else has the socket")       \
+	X(COUNT_INSERT_BUSY, "insert_busy",                                                     \
+	  "sends not followed: the memory for it was in use (preemptible kernels)")
 
 #define KERNEL_COUNTER_ENUM(id, name, help) id,
 enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) _KERNEL_COUNTER_MAX };

@@ -72,6 +72,7 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 		__builtin_memcpy(d->ids.trace_id, join->ids.trace_id, 16);
 		__builtin_memcpy(d->parent_span_id, join->ids.span_id, 8);
 		d->flags = join->flags;
+		d->is_doubtful = join->is_doubtful;
 		d->reason = DECISION_JOINED;
 	} else {
 		ids_new_trace(d);
@@ -171,6 +172,7 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	__builtin_memcpy(d->ids.trace_id, w->parent.ids.trace_id, 16);
 	__builtin_memcpy(d->parent_span_id, w->parent.ids.span_id, 8);
 	d->flags = w->parent.flags;
+	d->is_doubtful = d->is_inherited || !w->go_layout || w->parent.is_doubtful;
 	return 0;
 }
 
@@ -213,6 +215,7 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 	if (d->reason == DECISION_HEADER)
 		__builtin_memcpy(request->parent_span_id, d->parent_span_id, 8);
 	request->flags = d->flags;
+	request->is_doubtful = d->is_doubtful;
 	request->is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
 			    (w->unit.kind == UNIT_THREAD && !w->is_blocking);
 out:
@@ -275,6 +278,7 @@ SUBPROGRAM2(publish_client, struct work *, w, struct conn *, c)
 	join.ids = w->decision.ids;
 	join.connection = c->cookie;
 	join.flags = w->decision.flags;
+	join.is_doubtful = w->decision.is_doubtful;
 	c->join_is_out = 1;
 	if (bpf_map_update_elem(&joins, &key, &join, BPF_ANY)) {
 		c->join_is_out = 0;

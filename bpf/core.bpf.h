@@ -48,7 +48,8 @@ struct actor {
  * The connection of a socket that the current process acts on; NULL when the process is not
  * selected, the socket is none of our business, or it is no longer followed.
  */
-static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct actor *ret_actor)
+static __always_inline struct conn *conn_of_socket(struct sock *sk, __u32 slot,
+						   struct actor *ret_actor, bool has_cookie)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 generation = procs_generation, pid = id >> 32;
@@ -67,7 +68,7 @@ static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct 
 	proc = bpf_map_lookup_elem(&procs, &pid);
 	if (!proc)
 		return NULL;
-	c = socket_conn_new(sk, slot);
+	c = socket_conn_new(sk, slot, has_cookie);
 	if (!c) {
 		count(COUNT_NO_STATE);
 		return NULL;
@@ -76,6 +77,11 @@ static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct 
 	c->known_pid = pid;
 	c->known_generation = generation;
 	return c->off ? NULL : c;
+}
+
+static __always_inline struct conn *conn_of(struct sock *sk, __u32 slot, struct actor *ret_actor)
+{
+	return conn_of_socket(sk, slot, ret_actor, false);
 }
 
 /*
@@ -114,6 +120,7 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 		w->g = user_g();
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
+	w->requests = 0;
 	w->is_blocking = 0;
 	w->may_fail = 0;
 	w->source.first = 0;

@@ -58,6 +58,10 @@ static __always_inline __u64 first_byte(const struct work *w)
 
 	if (w->source.kind == SOURCE_BUFFER)
 		return w->source.base;
+#ifndef BASIC
+	if (w->source.kind == SOURCE_MESSAGE)
+		return w->user_buffer;
+#endif
 	if (w->source.kind == SOURCE_KERNEL_IOVEC)
 		bpf_probe_read_kernel(&base, sizeof(base), (const void *)w->source.base);
 	return base;

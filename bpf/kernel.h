@@ -32,6 +32,7 @@ enum { false = 0, true = 1 };
 #define MSG_ERRQUEUE 0x2000
 
 /* include/net/tcp_states.h */
+#define TCP_ESTABLISHED 1
 #define TCP_SYN_SENT   2
 #define TCP_SYN_RECV   3
 #define TCP_FIN_WAIT1  4
@@ -51,6 +52,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_SOCKHASH = 18,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -71,6 +73,14 @@ struct in6_addr {
 	} in6_u;
 };
 
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -80,7 +90,25 @@ struct sock_common {
 	unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
+	struct proto *skc_prot;
+	possible_net_t skc_net;
+	atomic64_t skc_cookie;
+	unsigned long skc_flags;
 };
+
+struct proto {
+	unsigned long *memory_pressure;
+};
+
+struct netns_ipv4 {
+	unsigned int sysctl_tcp_notsent_lowat;
+};
+
+struct net {
+	struct netns_ipv4 ipv4;
+};
+
+enum sock_flags { SOCK_ZEROCOPY };
 
 struct sock {
 	struct sock_common __sk_common;
@@ -89,6 +117,12 @@ struct sock {
 	int sk_err;
 	int sk_wmem_queued;
 	int sk_sndbuf;
+	int sk_forward_alloc;
+	void *sk_memcg;
+};
+
+struct inet_connection_sock {
+	const void *icsk_ulp_ops;
 };
 
 struct sk_buff {
@@ -100,6 +134,9 @@ struct tcp_sock {
 	__u32 copied_seq;
 	__u32 rcv_nxt;
 	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 notsent_lowat;
+	__u8 repair : 1;
 	__u64 bytes_received;
 	__u64 bytes_acked;
 };
@@ -131,6 +168,19 @@ struct iov_iter___before_5_14 {
 struct msghdr {
 	struct iov_iter msg_iter;
 	unsigned int msg_flags;
+};
+
+struct scatterlist {
+	unsigned int length;
+};
+
+struct sk_msg_sg {
+	__u32 start, end;
+	struct scatterlist data[1];
+};
+
+struct sk_msg {
+	struct sk_msg_sg sg;
 };
 
 struct signal_struct {
@@ -185,6 +235,40 @@ struct pt_regs {
 #endif
 
 #pragma clang attribute pop
+
+/*
+ * What programs for sockets are given, of include/uapi/linux/bpf.h: no structures of the running
+ * kernel, so nothing of them is found by CO-RE.
+ */
+struct bpf_sock;
+
+struct sk_msg_md {
+	__u64 data, data_end; /* pointers */
+	__u32 family;
+	__u32 remote_ip4, local_ip4;
+	__u32 remote_ip6[4], local_ip6[4];
+	__u32 remote_port, local_port;
+	__u32 size;
+	struct bpf_sock *sk;
+};
+
+#define BPF_SOCK_OPS_TCP_CONNECT_CB        3
+#define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
+
+struct bpf_sock_ops {
+	__u32 op;
+	__u32 args[4];
+	__u32 family;
+	__u32 remote_ip4, local_ip4;
+	__u32 remote_ip6[4], local_ip6[4];
+	__u32 remote_port, local_port;
+	__u32 is_fullsock;
+	__u32 others[23];
+	__u64 bytes_received, bytes_acked;
+	struct bpf_sock *sk;
+};
+
+enum sk_action { SK_DROP, SK_PASS };
 
 struct bpf_map;
 

@@ -164,7 +164,13 @@ struct {
 } counters SEC(".maps");
 
 /* Where a call's bytes are. */
-enum source_kind { SOURCE_NONE, SOURCE_BUFFER, SOURCE_USER_IOVEC, SOURCE_KERNEL_IOVEC };
+enum source_kind {
+	SOURCE_NONE,
+	SOURCE_BUFFER,
+	SOURCE_USER_IOVEC,
+	SOURCE_KERNEL_IOVEC, /* the vector is in the kernel, the bytes in user memory */
+	SOURCE_MESSAGE,      /* both are in the kernel (insert.bpf.h) */
+};
 
 struct source {
 	__u64 base;     /* of the buffer or the vector */
@@ -185,6 +191,15 @@ struct source {
  * stream.bpf.h.
  */
 #define WINDOW_AT (sizeof(struct record_head))
+
+/* "traceparent: 00-", trace id, '-', span id, '-', flags, line end */
+#define LINE_BYTES 70
+/* Of a message: the kernel's MAX_SKB_FRAGS, if it was not made larger. */
+#define MESSAGE_PIECES 18
+
+struct piece {
+	__u64 base, length; /* as struct iovec has them */
+};
 
 struct work {
 	struct scan scan;
@@ -219,6 +234,15 @@ struct work {
 	__u32 unit_reason, is_inherited;
 	struct decision decision;
 	struct request parent; /* unit_request(): the one that is open */
+	/* Requests whose heads ended in this call, decided, and where the newest one's did. */
+	__u32 requests;
+	__u32 request_end;
+#ifndef BASIC
+	/* Of a message that passes insert.bpf.h: */
+	__u64 user_buffer;                   /* where the application had it; 0: unknown */
+	struct piece pieces[MESSAGE_PIECES]; /* where it lies now */
+	__u8 line[LINE_BYTES + 2];           /* the one that goes in, and the blank one behind it */
+#endif
 };
 
 /*
@@ -235,7 +259,8 @@ enum work_slot {
 	WORK_SEND_START = WORK_RECV + COPIES,
 	WORK_SEND_PAGES = WORK_SEND_START + COPIES,
 	WORK_SEND_END,
-	_WORK_MAX = WORK_SEND_END + COPIES,
+	WORK_INSERT = WORK_SEND_END + COPIES,
+	_WORK_MAX = WORK_INSERT + COPIES,
 };
 
 /* works: scratch memory, per CPU and program (enum work_slot + copy). */
@@ -312,6 +337,48 @@ struct {
 	__type(key, __u64);
 	__type(value, struct conn);
 } conns SEC(".maps");
+#endif
+
+#ifdef INSERTS
+/*
+ * sockets: connections of processes whose requests are to carry 'traceparent' on (insert.bpf.h), by
+ * cookie. Written by the kernel side when such a process has made a connection, and by user space
+ * for those that were there before; the kernel takes a socket out when it closes. Full: requests on
+ * the connection go without, counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SOCKHASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, __u64);
+} sockets SEC(".maps");
+
+/*
+ * insertions: socket → what is known of it for that. Written where such a process begins to connect,
+ * by user space where it puts a socket into 'sockets', and by the program for its messages; the
+ * kernel frees an entry with its socket.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct insertion);
+} insertions SEC(".maps");
+
+/*
+ * insert_slots: slots of 'works' that are in use, by CPU and slot. Of preemptible kernels only, which
+ * run a program for a message on a CPU where one is running already. An entry is there as long as
+ * the program runs.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} insert_slots SEC(".maps");
+
+/* Set by probe/ before loading. */
+const volatile __u32 insert_is_preemptible = 1;
 #endif
 
 #ifdef BASIC

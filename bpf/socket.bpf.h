@@ -50,12 +50,15 @@ static __always_inline struct conn *socket_conn(struct sock *sk)
 	return bpf_sk_storage_get(&conns, sk, 0, 0);
 }
 
-static __always_inline struct conn *socket_conn_new(struct sock *sk, __u32 slot)
+/* 'has_cookie': the socket has been given one, and the program cannot ask for it. */
+static __always_inline struct conn *socket_conn_new(struct sock *sk, __u32 slot, bool has_cookie)
 {
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (c && !c->cookie)
-		conn_init(c, sk, bpf_get_socket_cookie(sk));
+		conn_init(c, sk,
+			  has_cookie ? READ(sk, __sk_common.skc_cookie.counter)
+				     : bpf_get_socket_cookie(sk));
 	return c;
 }
 
@@ -160,7 +163,7 @@ static __always_inline struct conn *socket_conn(struct sock *sk)
 }
 
 /* 'slot': of scratch memory that is the caller's own, where the entry is drawn up. */
-static __always_inline struct conn *socket_conn_new(struct sock *sk, __u32 slot)
+static __always_inline struct conn *socket_conn_new(struct sock *sk, __u32 slot, bool has_cookie)
 {
 	struct work *w = bpf_map_lookup_elem(&works, &slot);
 	struct conn *c;

@@ -21,6 +21,11 @@ static __always_inline bool copy_user(struct work *w, __u64 from)
 	at &= HEAD_WINDOW - 1;
 	if (n > HEAD_WINDOW)
 		return false;
+#ifndef BASIC
+	if (w->source.kind == SOURCE_MESSAGE)
+		return bpf_probe_read_kernel(w->scan.bytes + WINDOW_AT + at, n,
+					     (const void *)from) == 0;
+#endif
 	return bpf_probe_read_user(w->scan.bytes + WINDOW_AT + at, n, (const void *)from) == 0;
 }
 
@@ -34,8 +39,8 @@ STEP(gather_segment)
 		return 1;
 	index = w->segment++;
 	entry = (const void *)(w->source.base + (__u64)index * 16);
-	if (w->source.kind == SOURCE_KERNEL_IOVEC ? bpf_probe_read_kernel(vector, 16, entry)
-						  : bpf_probe_read_user(vector, 16, entry)) {
+	if (w->source.kind != SOURCE_USER_IOVEC ? bpf_probe_read_kernel(vector, 16, entry)
+						: bpf_probe_read_user(vector, 16, entry)) {
 		w->failed = 1;
 		return 1;
 	}
@@ -86,6 +91,7 @@ SUBPROGRAM3(gather, struct work *, w, __u64, from, __u32, want)
 		return copy_user(w, w->source.base + w->source.skip + from);
 	case SOURCE_USER_IOVEC:
 	case SOURCE_KERNEL_IOVEC:
+	case SOURCE_MESSAGE:
 		w->segment = w->source.first;
 		w->segment_at = w->source.first_at;
 		if (w->source.segments > SEGMENTS_MAX)

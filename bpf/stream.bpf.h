@@ -501,6 +501,10 @@ SUBPROGRAM4(head_part, struct work *, w, struct conn *, c, __u32, length, bool, 
 	w->at += length;
 	if (!ended)
 		return 0;
+	if (is_request && (flags & HEAD_DECISION)) {
+		w->requests++;
+		w->request_end = w->at;
+	}
 
 	s->in_head = 0;
 	s->is_tentative = 0;

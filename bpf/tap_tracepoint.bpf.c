@@ -5,7 +5,9 @@
  * before the copy). Those with a number at the end are copies (maps.bpf.h), which probe/ loads where
  * the kernel may be preemptible.
  */
+#define INSERTS
 #include "life.bpf.h"
+#include "insert.bpf.h"
 
 char LICENSE[] SEC("license") = LICENSE_TEXT;
 

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/*
+ * Carries 'traceparent' to the next host (docs/decisions/header-insertion.md): the programs for
+ * connections that are made (sockops) and for what is sent on them (sk_msg), of the taps that keep
+ * the state of a socket with the socket.
+ *
+ * What is sent on a socket of 'sockets' comes here before TCP has it, in the kernel's own memory and
+ * with the socket's lock held. It is followed here as a tap would, so that the decision for a
+ * request's head, which is taken once, is taken here; the tap then finds by the sequence numbers
+ * that it has been followed. Where a head ends, and all that is asked here is so, one line goes in
+ * before the blank one.
+ *
+ * Promise: a message leaves as it came, or with that line.
+ */
+#pragma once
+
+#include "core.bpf.h"
+
+/* A head of up to so many bytes leaves whole even if the kernel is short of memory (room_for()). */
+#define HEAD_AT_ONCE 2048
+/* The piece that the line goes into is copied: no more than this of it, in one allocation. */
+#define PIECE_BYTES_MAX 32768
+
+/* --- connections */
+
+/* In the process that connects. */
+static __always_inline void connection_begins(struct bpf_sock_ops *ops)
+{
+	__u32 pid = READ(current_task(), tgid);
+	struct bpf_sock *sk = ops->sk;
+	const struct proc *proc;
+
+	if (!selected[pid % SELECTED_SLOTS] || !sk)
+		return;
+	proc = bpf_map_lookup_elem(&procs, &pid);
+	if (proc && (proc->flags & PROC_PROPAGATES))
+		bpf_sk_storage_get(&insertions, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+/* Wherever the answer to that came in. */
+static __always_inline void connection_is_made(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	__u64 cookie;
+
+	if (!sk || !bpf_sk_storage_get(&insertions, sk, 0, 0))
+		return;
+	cookie = bpf_get_socket_cookie(ops);
+	if (bpf_sock_hash_update(ops, &sockets, &cookie, BPF_NOEXIST))
+		count(COUNT_INSERT_FULL);
+}
+
+SEC("sockops")
+int in_connection(struct bpf_sock_ops *ops)
+{
+	if (ops->op == BPF_SOCK_OPS_TCP_CONNECT_CB)
+		connection_begins(ops);
+	else if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB)
+		connection_is_made(ops);
+	return 1;
+}
+
+/* --- the slot of scratch memory: a program for messages may be preempted by another */
+
+static __always_inline bool slot_take(__u32 *key)
+{
+	__u32 value = 0, first = bpf_get_smp_processor_id() * COPIES, i;
+
+	for (i = 0; i < COPIES; i++) {
+		*key = first + i;
+		if (!insert_is_preemptible ||
+		    !bpf_map_update_elem(&insert_slots, key, &value, BPF_NOEXIST))
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void slot_give(__u32 *key)
+{
+	if (insert_is_preemptible)
+		bpf_map_delete_elem(&insert_slots, key);
+}
+
+/* --- the message */
+
+static __always_inline __u32 message_pieces(struct sk_msg_md *msg)
+{
+	const struct sk_msg *kernel = (const struct sk_msg *)msg;
+
+	/* A ring, but a message that is new begins at 0. */
+	return BPF_CORE_READ(kernel, sg.start) ? 0 : BPF_CORE_READ(kernel, sg.end);
+}
+
+/* The lengths are the kernel's, and the addresses it tells for any byte of a piece. */
+static __always_inline bool pieces_find(struct work *w, struct sk_msg_md *msg, __u32 n)
+{
+	const struct sk_msg *kernel = (const struct sk_msg *)msg;
+	const __u32 entry = bpf_core_type_size(struct scatterlist),
+		    length_at = bpf_core_field_offset(struct scatterlist, length);
+	__u32 at = 0, i;
+
+	if (bpf_probe_read_kernel(w->scan.bytes, (n * entry) & SCAN_MASK,
+				  __builtin_preserve_access_index(&kernel->sg.data)))
+		return false;
+	for (i = 0; i < MESSAGE_PIECES; i++) {
+		__u32 length;
+
+		if (i >= n)
+			break;
+		length = HALF(&w->scan, i * entry + length_at);
+		w->pieces[i].base = 0;
+		w->pieces[i].length = length;
+		if (!length)
+			continue;
+		if (bpf_msg_pull_data(msg, at, at + 1, 0))
+			return false;
+		w->pieces[i].base = msg->data;
+		at += length;
+	}
+	return at == msg->size;
+}
+
+static __always_inline void source_of_message(struct work *w, const struct conn *c,
+					      struct sk_msg_md *msg)
+{
+	__u32 n = message_pieces(msg);
+
+	w->source.kind = SOURCE_NONE;
+	w->source.skip = 0;
+	/* Bytes of a body are counted, wherever they are. */
+	if (c->tx.phase == PHASE_BODY && c->tx.body_left >= w->bytes)
+		return;
+	if (!n || n > MESSAGE_PIECES)
+		return;
+	if (n == 1) {
+		/* Pages of somebody else, a file's, must be asked for. */
+		if (!msg->data && bpf_msg_pull_data(msg, 0, 1, 0))
+			return;
+		w->pieces[0].base = msg->data;
+		w->pieces[0].length = w->bytes;
+	} else if (!pieces_find(w, msg, n)) {
+		return;
+	}
+	w->source.kind = SOURCE_MESSAGE;
+	w->source.base = (__u64)w->pieces;
+	w->source.segments = n;
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define NR_WRITE  1
+#define NR_SENDTO 44
+#elif defined(__TARGET_ARCH_arm64)
+#define NR_WRITE  64
+#define NR_SENDTO 206
+#endif
+
+/* Where the application has what is one message altogether; 0: unknown. */
+static __always_inline __u64 user_buffer(__u64 bytes)
+{
+	const struct pt_regs *regs = user_registers();
+	__u64 number, buffer, length;
+
+	if (!regs)
+		return 0;
+#if defined(__TARGET_ARCH_x86)
+	number = READ(regs, orig_ax);
+	buffer = READ(regs, si);
+	length = READ(regs, dx);
+#elif defined(__TARGET_ARCH_arm64)
+	number = READ(regs, syscallno);
+	buffer = READ(regs, regs[1]);
+	length = READ(regs, regs[2]);
+#endif
+	return (number == NR_WRITE || number == NR_SENDTO) && length == bytes ? buffer : 0;
+}
+
+/* --- whether */
+
+/*
+ * Whether the next byte is known to be the first of a message, or within a head that began so: with
+ * the connection, or behind requests that all have been answered.
+ */
+static __always_inline bool is_in_step(const struct conn *c, const struct tcp_sock *tp)
+{
+	const struct stream *s = &c->tx;
+
+	if (!s->is_known)
+		return sent_offset(tp) <= 1;
+	if (s->seq != READ(tp, write_seq) || s->is_tentative)
+		return false;
+	return s->phase == PHASE_START || s->phase == PHASE_HEAD;
+}
+
+/* Nothing about the socket that makes its next send another than a plain one, or none. */
+static __always_inline bool is_plain(const struct sock *sk, const struct tcp_sock *tp)
+{
+	__u8 state = READ(sk, __sk_common.skc_state);
+
+	return (state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT) && may_send(sk) &&
+	       !BPF_CORE_READ_BITFIELD(tp, repair) &&
+	       !(READ(sk, __sk_common.skc_flags) &
+		 1UL << bpf_core_enum_value(enum sock_flags, SOCK_ZEROCOPY));
+}
+
+static __always_inline bool is_short_of_memory(const struct sock *sk)
+{
+	unsigned long pressure = 1;
+
+	bpf_probe_read_kernel(&pressure, sizeof(pressure),
+			      READ(sk, __sk_common.skc_prot)->memory_pressure);
+	return pressure;
+}
+
+/*
+ * Whether all up to the line's end leaves at once. The kernel counts what it could not send by the
+ * message's end: if it stopped before the line, the application would be told of a place that is not
+ * where it stopped.
+ *
+ * With nothing in the socket's queues TCP takes some kilobytes in any case (tcp_stream_alloc_skb(),
+ * tcp_wmem_schedule()). Else there must be memory that is the socket's own, or no want of it.
+ */
+static __always_inline bool room_for(const struct sock *sk, const struct tcp_sock *tp, __u32 size,
+				     __u32 line_end)
+{
+	__u32 lowat = READ(tp, notsent_lowat);
+	int queued = READ(sk, sk_wmem_queued);
+
+	if (!lowat)
+		lowat = READ(sk, __sk_common.skc_net.net)->ipv4.sysctl_tcp_notsent_lowat;
+	if (READ(tp, write_seq) != READ(tp, snd_nxt) || size >= lowat)
+		return false;
+	if ((__s64)queued + 2 * (__s64)size + 4096 > READ(sk, sk_sndbuf))
+		return false;
+	if (!queued && line_end <= HEAD_AT_ONCE)
+		return true;
+	if (is_short_of_memory(sk))
+		return false;
+	return !bpf_core_field_exists(sk->sk_memcg) || !READ(sk, sk_memcg) ||
+	       READ(sk, sk_forward_alloc) >= (int)line_end + 4096;
+}
+
+/* Why the request whose head has ended in this message goes without; -1: it does not. */
+static __always_inline int why_not(const struct work *w, const struct conn *c)
+{
+	const struct stream *s = &c->tx;
+
+	if (s->facts.traceparent != TRACEPARENT_NONE)
+		return COUNT_INSERT_OWN;
+	if (w->requests != 1 || c->opened - c->closed != 1)
+		return COUNT_INSERT_PIPELINED;
+	if (s->facts.method == METHOD_CONNECT)
+		return COUNT_INSERT_METHOD;
+	if (w->decision.reason == DECISION_NONE_TRUNCATED ||
+	    (c->lost & exchange_bit(s->exchange)))
+		return COUNT_INSERT_LOST;
+	if (w->decision.is_doubtful)
+		return COUNT_INSERT_DOUBTFUL;
+	return -1;
+}
+
+/* --- the line */
+
+static __always_inline __u8 hex_digit(__u8 value)
+{
+	return value + (value < 10 ? '0' : 'a' - 10);
+}
+
+static __always_inline __u8 *write_hex(__u8 *to, const __u8 *bytes, __u32 n)
+{
+	for (__u32 i = 0; i < n; i++) {
+		*to++ = hex_digit(bytes[i] >> 4);
+		*to++ = hex_digit(bytes[i] & 15);
+	}
+	return to;
+}
+
+/* With the blank line that is to be behind it. */
+static __always_inline void line_make(struct work *w)
+{
+	const struct decision *d = &w->decision;
+	__u8 *to = w->line;
+
+	__builtin_memcpy(to, "traceparent: 00-", 16);
+	to = write_hex(to + 16, d->ids.trace_id, 16);
+	*to++ = '-';
+	to = write_hex(to, d->ids.span_id, 8);
+	*to++ = '-';
+	to = write_hex(to, &d->flags, 1);
+	__builtin_memcpy(to, "\r\n\r\n", 4);
+}
+
+/* The bytes at 'at' that a program may look at and write; NULL: it cannot have so many. */
+static __always_inline __u8 *bytes_at(struct sk_msg_md *msg, __u32 at, const __u32 n)
+{
+	__u8 *from, *end;
+
+	if (bpf_msg_pull_data(msg, at, at + n, 0))
+		return NULL;
+	from = (void *)(long)msg->data;
+	end = (void *)(long)msg->data_end;
+	return from + n <= end ? from : NULL;
+}
+
+static __always_inline bool is_line_end(struct sk_msg_md *msg, __u32 at)
+{
+	const __u8 *bytes = bytes_at(msg, at, 2);
+
+	return bytes && bytes[0] == '\r' && bytes[1] == '\n';
+}
+
+/* The line and the blank one, as they will leave. */
+static __always_inline bool is_line(struct sk_msg_md *msg, const struct work *w, __u32 at)
+{
+	const __u8 *bytes = bytes_at(msg, at, LINE_BYTES + 2);
+	__u64 a, b, differs = 0;
+
+	if (!bytes)
+		return false;
+	for (__u32 i = 0; i < LINE_BYTES + 2; i += 8) {
+		__builtin_memcpy(&a, bytes + i, 8);
+		__builtin_memcpy(&b, w->line + i, 8);
+		differs |= a ^ b;
+	}
+	return !differs;
+}
+_Static_assert((LINE_BYTES + 2) % 8 == 0, "compared by words");
+
+/* Bytes of the piece that the first 'n' bytes are in. They are in one behind bpf_msg_pull_data(). */
+static __always_inline __u32 piece_of(const struct work *w, __u32 n)
+{
+	__u32 length = 0, i;
+
+	for (i = 0; i < MESSAGE_PIECES; i++) {
+		if (i >= w->source.segments || length >= n)
+			break;
+		length += w->pieces[i].length;
+	}
+	return length;
+}
+
+/* Takes the line out again. A message that is not what it was must not leave. */
+static __always_inline int take_out(struct sk_msg_md *msg, __u32 at, __u32 size)
+{
+	if (!bpf_msg_pop_data(msg, at, LINE_BYTES, 0) && msg->size == size && is_line_end(msg, at))
+		return SK_PASS;
+	count(COUNT_INSERT_DROPPED);
+	return SK_DROP;
+}
+
+struct place {
+	__u32 at;    /* where the line goes */
+	__u32 piece; /* bytes of the piece that this is in */
+	__u32 size;  /* of the message */
+};
+
+/*
+ * Puts the line in, and all of its piece into one again, so that no segment ends there. 1: done, 0:
+ * not, negative: the message must not leave.
+ */
+static __always_inline int put_in(struct sk_msg_md *msg, struct work *w, const struct place *p)
+{
+	__u8 *bytes;
+
+	if (bpf_msg_push_data(msg, p->at, LINE_BYTES, 0)) {
+		count(COUNT_INSERT_NO_MEMORY);
+		return 0;
+	}
+	bytes = bytes_at(msg, p->at, LINE_BYTES);
+	if (bytes)
+		__builtin_memcpy(bytes, w->line, LINE_BYTES);
+	if (bytes && !bpf_msg_pull_data(msg, 0, p->piece + LINE_BYTES, 0)) {
+		if (msg->size == p->size + LINE_BYTES && is_line(msg, w, p->at))
+			return 1;
+		count(COUNT_INSERT_UNDONE);
+	} else {
+		count(COUNT_INSERT_NO_MEMORY);
+	}
+	return take_out(msg, p->at, p->size) == SK_PASS ? 0 : -1;
+}
+
+/* A function of its own: its stack is not needed while the message is followed. */
+static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *w, struct conn *c,
+					    struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct insertion *own = bpf_sk_storage_get(&insertions, sk, 0, 0);
+	struct place place = {.size = msg->size};
+	int r;
+
+	if (!own || own->is_off)
+		return SK_PASS;
+	place.at = w->request_end - 2;
+	if (w->request_end < 2 || w->source.kind != SOURCE_MESSAGE ||
+	    place.at > PIECE_BYTES_MAX) {
+		count(COUNT_INSERT_BLANK);
+		return SK_PASS;
+	}
+	place.piece = piece_of(w, place.at + 2);
+	if (!is_plain(sk, tp)) {
+		count(COUNT_INSERT_SOCKET);
+		return SK_PASS;
+	}
+	if (place.piece > PIECE_BYTES_MAX - LINE_BYTES ||
+	    w->source.segments + 2 > MESSAGE_PIECES - 1 ||
+	    !room_for(sk, tp, place.size + LINE_BYTES, place.at + LINE_BYTES)) {
+		count(COUNT_INSERT_NO_ROOM);
+		return SK_PASS;
+	}
+	/* Before Linux 6.13 a line goes in at a wrong place of any other piece than the first. */
+	if (bpf_msg_pull_data(msg, 0, place.at + 2, 0)) {
+		count(COUNT_INSERT_NO_MEMORY);
+		return SK_PASS;
+	}
+	if (!is_line_end(msg, place.at)) {
+		count(COUNT_INSERT_BLANK);
+		return SK_PASS;
+	}
+	line_make(w);
+	r = put_in(msg, w, &place);
+	if (r <= 0) {
+		own->is_off = 1;
+		return r ? SK_DROP : SK_PASS;
+	}
+	c->tx.seq += LINE_BYTES;
+	c->tx.offset += LINE_BYTES;
+	count(COUNT_INSERTED);
+	return SK_PASS;
+}
+
+static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, __u32 slot)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct actor actor;
+	struct conn *c;
+	struct work *w;
+	bool is_known;
+	int counter;
+
+	c = conn_of_socket(sk, slot, &actor, true);
+	if (!c)
+		return SK_PASS;
+	w = work_begin(slot, &actor, c);
+	if (!w)
+		return SK_PASS;
+	w->is_tx = 1;
+	w->bytes = msg->size;
+	w->ack = READ(tp, copied_seq);
+	w->user_buffer = w->go_layout ? user_buffer(w->bytes) : 0;
+	source_of_message(w, c, msg);
+	is_known = is_in_step(c, tp);
+	follow(w, c, READ(tp, write_seq), sent_offset(tp));
+	if (!w->requests || c->off || c->role != ROLE_CLIENT ||
+	    !(c->known.flags & PROC_PROPAGATES))
+		return SK_PASS;
+	counter = is_known ? why_not(w, c) : COUNT_INSERT_UNPROVEN;
+	if (counter >= 0) {
+		count(counter);
+		return SK_PASS;
+	}
+	return insert(msg, w, c, tp);
+}
+
+SEC("sk_msg")
+int in_message(struct sk_msg_md *msg)
+{
+	struct bpf_sock *sk = msg->sk;
+	struct tcp_sock *tp;
+	int verdict;
+	__u32 key;
+
+	if (!may_be_selected() || !sk)
+		return SK_PASS;
+	tp = bpf_skc_to_tcp_sock(sk);
+	/* With TLS in the kernel these bytes are not what leaves. */
+	if (!tp || READ((struct inet_connection_sock *)tp, icsk_ulp_ops))
+		return SK_PASS;
+	if (!slot_take(&key)) {
+		count(COUNT_INSERT_BUSY);
+		return SK_PASS;
+	}
+	verdict = message(msg, tp, WORK_INSERT + key % COPIES);
+	slot_give(&key);
+	return verdict;
+}
