@@ -184,7 +184,7 @@ _Static_assert(sizeof(struct record_goroutine) == 48, "record_goroutine");
 enum proc_flags {
 	PROC_THREAD_UNITS =
 		1 << 0, /* its threads are units of work where they receive on blocking sockets */
-	PROC_PASSES_ON = 1 << 1, /* its forked children are followed as it is, at once */
+	PROC_PASSES_ON = 1 << 1,  /* its forked children are followed as it is, at once */
 	PROC_PROPAGATES = 1 << 2, /* its requests carry 'traceparent' on (insert.bpf.h) */
 };
 
@@ -361,81 +361,79 @@ struct insertion {
 
 /* --- counters of the kernel side: X(identifier, "name", "help"), per CPU, summed by the reader */
 
-#define KERNEL_COUNTERS(X)                                                                      \
-	X(COUNT_LOST_REQUEST_SERVER, "lost_request_server",                                     \
-	  "server requests lost: the ring was full (no span, no children)")                     \
-	X(COUNT_LOST_REQUEST_CLIENT, "lost_request_client",                                     \
-	  "client requests lost: the ring was full (no span)")                                  \
-	X(COUNT_LOST_RESPONSE, "lost_response",                                                 \
-	  "responses lost: the ring was full (their spans say not_observed)")                   \
-	X(COUNT_LOST_END, "lost_end", "ends of responses lost: the ring was full")              \
-	X(COUNT_LOST_CLOSE, "lost_close", "ends of connections lost: the ring was full")        \
-	X(COUNT_LOST_PROCESS, "lost_process", "process events lost: the ring was full")         \
-	X(COUNT_NO_STATE, "no_state",                                                           \
-	  "events not followed: no memory or no room for the socket's state")                   \
-	X(COUNT_RECEIVINGS_FULL, "receivings_full",                                             \
-	  "receives not followed: the table of those under way was full (kprobe tap)")          \
-	X(COUNT_REQUESTS_FULL, "requests_full", "contexts not opened: the table was full")      \
-	X(COUNT_UNITS_FULL, "units_full", "contexts without a unit: the table was full")        \
-	X(COUNT_JOINS_FULL, "joins_full",                                                       \
-	  "client requests not offered for a join: the table was full")                         \
-	X(COUNT_PIPELINE_FULL, "kernel_pipeline_full",                                          \
-	  "connections given up: too many unanswered requests")                                 \
-	X(COUNT_GAP, "gap", "bytes passed unseen outside of a body: the stream is out of step") \
-	X(COUNT_GAP_BODY, "gap_body", "bytes of a body passed unseen (sendfile, splice)")       \
-	X(COUNT_OUT_OF_STEP, "out_of_step",                                                     \
-	  "streams that lost their step: bytes that are no HTTP/1")                             \
-	X(COUNT_BACK_IN_STEP, "back_in_step", "streams that found their step again")            \
-	X(COUNT_NOT_HTTP, "not_http", "connections that do not speak HTTP/1")                   \
-	X(COUNT_TUNNEL, "tunnel", "connections that became a tunnel (CONNECT, Upgrade)")        \
-	X(COUNT_UNREADABLE, "unreadable", "reads of user memory that failed")                   \
-	X(COUNT_NO_CONTENT, "no_content", "calls whose bytes cannot be seen")                   \
-	X(COUNT_HEAD_TRUNCATED, "head_truncated", "heads longer than http.head_bytes_max")      \
-	X(COUNT_TRACEPARENT_INVALID, "traceparent_invalid",                                     \
-	  "traceparent headers that were not valid")                                            \
-	X(COUNT_HANDS_OVER, "hands_over",                                                       \
-	  "processes whose threads are no units: a response was sent by another thread than "   \
-	  "received the request")                                                               \
-	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")              \
-	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                \
-	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen") \
-	X(COUNT_GO_CONTEXTS_FULL, "go_contexts_full",                                           \
-	  "contexts of Go requests not noted: the table was full")                              \
-	X(COUNT_GO_CHILDREN_FULL, "go_children_full",                                           \
-	  "goroutines whose request was not noted: the table was full")                         \
-	X(COUNT_LOST_GOROUTINE, "lost_goroutine",                                               \
-	  "ends of goroutines lost: the ring was full (their calls have no parent)")            \
-	X(COUNT_GO_CALLS_FULL, "go_calls_full",                                                 \
-	  "calls of Go programs without a parent: the table was full")                          \
-	X(COUNT_IO_URING, "io_uring",                                                           \
-	  "receives of threads that use io_uring, whose bytes this tap cannot see")             \
-	X(COUNT_INSERTED, "inserted", "requests that were sent with our traceparent")           \
-	X(COUNT_INSERT_OWN, "insert_own",                                                       \
-	  "requests without ours: the application sends its own traceparent")                   \
-	X(COUNT_INSERT_DOUBTFUL, "insert_doubtful",                                             \
-	  "requests without ours: whom they are made for is not certain yet")                   \
-	X(COUNT_INSERT_UNPROVEN, "insert_unproven",                                             \
-	  "requests without ours: that one begins there is not proven")                         \
-	X(COUNT_INSERT_PIPELINED, "insert_pipelined",                                           \
-	  "requests without ours: sent before the one ahead was answered")                      \
-	X(COUNT_INSERT_METHOD, "insert_method", "requests without ours: CONNECT")               \
-	X(COUNT_INSERT_LOST, "insert_lost",                                                     \
-	  "requests without ours: their record was lost or their head truncated")               \
-	X(COUNT_INSERT_BLANK, "insert_blank",                                                   \
-	  "requests without ours: the head does not end with a line end in one piece")          \
-	X(COUNT_INSERT_SOCKET, "insert_socket",                                                 \
-	  "requests without ours: the socket is in a special mode, or closing")                 \
-	X(COUNT_INSERT_NO_ROOM, "insert_no_room",                                               \
-	  "requests without ours: the socket has no room for the whole of it")                  \
-	X(COUNT_INSERT_NO_MEMORY, "insert_no_memory",                                           \
-	  "requests without ours: no memory for it")                                            \
-	X(COUNT_INSERT_UNDONE, "insert_undone",                                                 \
-	  "connections without ours: a line was not what it should be, and taken out")          \
-	X(COUNT_INSERT_DROPPED, "insert_dropped",                                               \
-	  "sends refused: a line could not be taken out")                                       \
-	X(COUNT_INSERT_FULL, "insert_full",                                                     \
-	  "connections without ours: the table is full, or somebody else has the socket")       \
-	X(COUNT_INSERT_BUSY, "insert_busy",                                                     \
+#define KERNEL_COUNTERS(X)                                                                        \
+	X(COUNT_LOST_REQUEST_SERVER, "lost_request_server",                                       \
+	  "server requests lost: the ring was full (no span, no children)")                       \
+	X(COUNT_LOST_REQUEST_CLIENT, "lost_request_client",                                       \
+	  "client requests lost: the ring was full (no span)")                                    \
+	X(COUNT_LOST_RESPONSE, "lost_response",                                                   \
+	  "responses lost: the ring was full (their spans say not_observed)")                     \
+	X(COUNT_LOST_END, "lost_end", "ends of responses lost: the ring was full")                \
+	X(COUNT_LOST_CLOSE, "lost_close", "ends of connections lost: the ring was full")          \
+	X(COUNT_LOST_PROCESS, "lost_process", "process events lost: the ring was full")           \
+	X(COUNT_NO_STATE, "no_state",                                                             \
+	  "events not followed: no memory or no room for the socket's state")                     \
+	X(COUNT_RECEIVINGS_FULL, "receivings_full",                                               \
+	  "receives not followed: the table of those under way was full (kprobe tap)")            \
+	X(COUNT_REQUESTS_FULL, "requests_full", "contexts not opened: the table was full")        \
+	X(COUNT_UNITS_FULL, "units_full", "contexts without a unit: the table was full")          \
+	X(COUNT_JOINS_FULL, "joins_full",                                                         \
+	  "client requests not offered for a join: the table was full")                           \
+	X(COUNT_PIPELINE_FULL, "kernel_pipeline_full",                                            \
+	  "connections given up: too many unanswered requests")                                   \
+	X(COUNT_GAP, "gap", "bytes passed unseen outside of a body: the stream is out of step")   \
+	X(COUNT_GAP_BODY, "gap_body", "bytes of a body passed unseen (sendfile, splice)")         \
+	X(COUNT_OUT_OF_STEP, "out_of_step",                                                       \
+	  "streams that lost their step: bytes that are no HTTP/1")                               \
+	X(COUNT_BACK_IN_STEP, "back_in_step", "streams that found their step again")              \
+	X(COUNT_NOT_HTTP, "not_http", "connections that do not speak HTTP/1")                     \
+	X(COUNT_TUNNEL, "tunnel", "connections that became a tunnel (CONNECT, Upgrade)")          \
+	X(COUNT_UNREADABLE, "unreadable", "reads of user memory that failed")                     \
+	X(COUNT_NO_CONTENT, "no_content", "calls whose bytes cannot be seen")                     \
+	X(COUNT_HEAD_TRUNCATED, "head_truncated", "heads longer than http.head_bytes_max")        \
+	X(COUNT_TRACEPARENT_INVALID, "traceparent_invalid",                                       \
+	  "traceparent headers that were not valid")                                              \
+	X(COUNT_HANDS_OVER, "hands_over",                                                         \
+	  "processes whose threads are no units: a response was sent by another thread than "     \
+	  "received the request")                                                                 \
+	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")                \
+	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                  \
+	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen")   \
+	X(COUNT_GO_CONTEXTS_FULL, "go_contexts_full",                                             \
+	  "contexts of Go requests not noted: the table was full")                                \
+	X(COUNT_GO_CHILDREN_FULL, "go_children_full",                                             \
+	  "goroutines whose request was not noted: the table was full")                           \
+	X(COUNT_LOST_GOROUTINE, "lost_goroutine",                                                 \
+	  "ends of goroutines lost: the ring was full (their calls have no parent)")              \
+	X(COUNT_GO_CALLS_FULL, "go_calls_full",                                                   \
+	  "calls of Go programs without a parent: the table was full")                            \
+	X(COUNT_IO_URING, "io_uring",                                                             \
+	  "receives of threads that use io_uring, whose bytes this tap cannot see")               \
+	X(COUNT_INSERTED, "inserted", "requests that were sent with our traceparent")             \
+	X(COUNT_INSERT_OWN, "insert_own",                                                         \
+	  "requests without ours: the application sends its own traceparent")                     \
+	X(COUNT_INSERT_DOUBTFUL, "insert_doubtful",                                               \
+	  "requests without ours: whom they are made for is not certain yet")                     \
+	X(COUNT_INSERT_UNPROVEN, "insert_unproven",                                               \
+	  "requests without ours: that one begins there is not proven")                           \
+	X(COUNT_INSERT_PIPELINED, "insert_pipelined",                                             \
+	  "requests without ours: sent before the one ahead was answered")                        \
+	X(COUNT_INSERT_METHOD, "insert_method", "requests without ours: CONNECT")                 \
+	X(COUNT_INSERT_LOST, "insert_lost",                                                       \
+	  "requests without ours: their record was lost or their head truncated")                 \
+	X(COUNT_INSERT_BLANK, "insert_blank",                                                     \
+	  "requests without ours: the head does not end with a line end in one piece")            \
+	X(COUNT_INSERT_SOCKET, "insert_socket",                                                   \
+	  "requests without ours: the socket is in a special mode, or closing")                   \
+	X(COUNT_INSERT_NO_ROOM, "insert_no_room",                                                 \
+	  "requests without ours: the socket has no room for the whole of it")                    \
+	X(COUNT_INSERT_NO_MEMORY, "insert_no_memory", "requests without ours: no memory for it")  \
+	X(COUNT_INSERT_UNDONE, "insert_undone",                                                   \
+	  "connections without ours: a line was not what it should be, and taken out")            \
+	X(COUNT_INSERT_DROPPED, "insert_dropped", "sends refused: a line could not be taken out") \
+	X(COUNT_INSERT_FULL, "insert_full",                                                       \
+	  "connections without ours: the table is full, or somebody else has the socket")         \
+	X(COUNT_INSERT_BUSY, "insert_busy",                                                       \
 	  "sends not followed: the memory for it was in use (preemptible kernels)")
 
 #define KERNEL_COUNTER_ENUM(id, name, help) id,

@@ -250,8 +250,7 @@ static __always_inline int why_not(const struct work *w, const struct conn *c)
 		return COUNT_INSERT_PIPELINED;
 	if (s->facts.method == METHOD_CONNECT)
 		return COUNT_INSERT_METHOD;
-	if (w->decision.reason == DECISION_NONE_TRUNCATED ||
-	    (c->lost & exchange_bit(s->exchange)))
+	if (w->decision.reason == DECISION_NONE_TRUNCATED || (c->lost & exchange_bit(s->exchange)))
 		return COUNT_INSERT_LOST;
 	if (w->decision.is_doubtful)
 		return COUNT_INSERT_DOUBTFUL;
@@ -390,8 +389,7 @@ static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *
 	if (!own || own->is_off)
 		return SK_PASS;
 	place.at = w->request_end - 2;
-	if (w->request_end < 2 || w->source.kind != SOURCE_MESSAGE ||
-	    place.at > PIECE_BYTES_MAX) {
+	if (w->request_end < 2 || w->source.kind != SOURCE_MESSAGE || place.at > PIECE_BYTES_MAX) {
 		count(COUNT_INSERT_BLANK);
 		return SK_PASS;
 	}
@@ -449,8 +447,7 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 	source_of_message(w, c, msg);
 	is_known = is_in_step(c, tp);
 	follow(w, c, READ(tp, write_seq), sent_offset(tp));
-	if (!w->requests || c->off || c->role != ROLE_CLIENT ||
-	    !(c->known.flags & PROC_PROPAGATES))
+	if (!w->requests || c->off || c->role != ROLE_CLIENT || !(c->known.flags & PROC_PROPAGATES))
 		return SK_PASS;
 	counter = is_known ? why_not(w, c) : COUNT_INSERT_UNPROVEN;
 	if (counter >= 0) {

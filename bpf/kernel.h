@@ -33,13 +33,13 @@ enum { false = 0, true = 1 };
 
 /* include/net/tcp_states.h */
 #define TCP_ESTABLISHED 1
-#define TCP_SYN_SENT   2
-#define TCP_SYN_RECV   3
-#define TCP_FIN_WAIT1  4
-#define TCP_CLOSE      7
-#define TCP_CLOSE_WAIT 8
-#define TCP_LAST_ACK   9
-#define TCP_LISTEN     10
+#define TCP_SYN_SENT    2
+#define TCP_SYN_RECV    3
+#define TCP_FIN_WAIT1   4
+#define TCP_CLOSE       7
+#define TCP_CLOSE_WAIT  8
+#define TCP_LAST_ACK    9
+#define TCP_LISTEN      10
 
 #define RCV_SHUTDOWN  1
 #define SEND_SHUTDOWN 2

@@ -6,8 +6,8 @@
  * the kernel may be preemptible.
  */
 #define INSERTS
-#include "life.bpf.h"
 #include "insert.bpf.h"
+#include "life.bpf.h"
 
 char LICENSE[] SEC("license") = LICENSE_TEXT;
 

@@ -119,6 +119,8 @@ static void handle_revoke(void *userdata, uint64_t connection, uint32_t exchange
 static int handle_select(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
+	bool propagates = p->propagates && p->language == LANGUAGE_GO && d->insert &&
+			  !insert_why_not(d->insert);
 	struct go_facts go = {0};
 	int r;
 
@@ -131,14 +133,19 @@ static int handle_select(void *userdata, const struct process *p)
 	 * The threads of a Go process run many goroutines each: they are no units of work. JVMs and
 	 * Go programs fork only to execute something else.
 	 */
-	return probe_process_set(d->probe, &(struct probe_process){
-						   .pid = p->pid,
-						   .proc_id = p->proc_id,
-						   .has_thread_units = p->language != LANGUAGE_GO,
-						   .passes_on = p->language == LANGUAGE_OTHER,
-						   .go_layout = go.layout,
-						   .go_bias = go.bias,
-					   });
+	r = probe_process_set(d->probe, &(struct probe_process){
+						.pid = p->pid,
+						.proc_id = p->proc_id,
+						.has_thread_units = p->language != LANGUAGE_GO,
+						.passes_on = p->language == LANGUAGE_OTHER,
+						.propagates = propagates,
+						.go_layout = go.layout,
+						.go_bias = go.bias,
+					});
+	/* Those that it makes from now on are taken in by the kernel side. */
+	if (r == 0 && propagates)
+		insert_take_connections(d->insert, p->pid);
+	return r;
 }
 
 static void handle_unselect(void *userdata, const struct process *p)
@@ -316,6 +323,31 @@ static int on_discover(sd_event_source *source, void *userdata)
 
 /* --- start */
 
+static bool wants_insertion(const struct config *config)
+{
+	bool wants = config->propagate == CONFIG_PROPAGATE_ON;
+
+	for (size_t i = 0; i < config->n_services; i++)
+		wants |= config->services[i].propagate == CONFIG_PROPAGATE_ON;
+	return wants;
+}
+
+static int start_insertion(struct daemon *d)
+{
+	const char *why_not;
+	int r;
+
+	if (!wants_insertion(d->config))
+		return 0;
+	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
+	why_not = r ? d->insert_refusal.reason : insert_why_not(d->insert);
+	if (why_not)
+		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
+	return 0;
+}
+
 static int start_probe(struct daemon *d)
 {
 	static const int taps[] = {
@@ -331,6 +363,7 @@ static int start_probe(struct daemon *d)
 		.requests_max = d->config->requests_max,
 		.connections_max = d->config->connections_max,
 		.ring_bytes = d->config->ring_bytes,
+		.inserts = wants_insertion(d->config),
 	};
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
 	int r = probe_new(&options, &d->probe, refusals);
@@ -516,6 +549,8 @@ static int daemon_start(struct daemon *d)
 	if (r >= 0)
 		r = start_probe(d);
 	if (r >= 0)
+		r = start_insertion(d);
+	if (r >= 0)
 		r = start_export(d);
 	if (r >= 0)
 		r = start_modules(d);
@@ -560,6 +595,7 @@ static void daemon_done(struct daemon *d)
 	control_free(d->control);
 	event_reader_free(d->reader);
 	go_units_free(d->go);
+	insert_free(d->insert);
 	probe_free(d->probe);
 	discover_free(d->discover);
 	stitch_free(d->stitch);

@@ -15,6 +15,7 @@
 #include "export/store.h"
 #include "go_units.h"
 #include "output.h"
+#include "probe/insert.h"
 #include "probe/probe.h"
 #include "service/control.h"
 #include "service/lock.h"
@@ -29,6 +30,8 @@ struct daemon {
 	sd_event *event;
 	struct probe *probe;
 	struct go_units *go;
+	struct insert *insert;               /* NULL: not wanted, or refused */
+	struct probe_refusal insert_refusal; /* why, if it was wanted */
 	struct event_reader *reader;
 	struct discover *discover;
 	struct stitch *stitch;

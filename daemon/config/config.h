@@ -15,10 +15,20 @@
 
 enum config_tap { CONFIG_TAP_AUTO, CONFIG_TAP_FENTRY, CONFIG_TAP_TRACEPOINT, CONFIG_TAP_KPROBE };
 
-/* services: the first item whose selector matches names the process. */
+enum config_propagate {
+	CONFIG_PROPAGATE_UNSET, /* of a service: as for all */
+	CONFIG_PROPAGATE_OFF,
+	CONFIG_PROPAGATE_ON,
+};
+
+/*
+ * services: the first item that matches and has a name names the process, the first that matches
+ * and says whether its requests carry 'traceparent' decides that.
+ */
 struct config_service {
 	struct selector match;
-	char *name;
+	char *name;                      /* NULL: not given */
+	enum config_propagate propagate; /* services[].propagate */
 };
 
 struct config {
@@ -31,17 +41,18 @@ struct config {
 	struct selector_list exclude; /* discover.exclude: in addition to the built-in list */
 	struct config_service *services;
 	size_t n_services;
-	uint32_t head_bytes_max;   /* http.head_bytes_max, 16384; at most 65536 */
-	uint32_t exchange_idle_ms; /* http.exchange_idle, 600000 */
-	uint32_t connections_max;  /* limits.connections, 131072 */
-	uint32_t processes_max;    /* limits.processes, 4096 */
-	uint32_t requests_max;     /* limits.open_requests, 65536 */
-	uint32_t open_bytes;       /* limits.open_bytes, 16 MiB */
-	uint32_t ring_bytes;       /* limits.ring_bytes, 2 MiB; a power of two of 64 KiB or more */
-	uint32_t store_traces;     /* store.traces, 1000 */
-	uint32_t store_bytes;      /* store.bytes, 8 MiB */
-	enum config_tap tap;       /* tap, auto */
-	int log_level;             /* log_level: error|warning|info|debug, as enum log_level */
+	enum config_propagate propagate; /* propagate, off */
+	uint32_t head_bytes_max;         /* http.head_bytes_max, 16384; at most 65536 */
+	uint32_t exchange_idle_ms;       /* http.exchange_idle, 600000 */
+	uint32_t connections_max;        /* limits.connections, 131072 */
+	uint32_t processes_max;          /* limits.processes, 4096 */
+	uint32_t requests_max;           /* limits.open_requests, 65536 */
+	uint32_t open_bytes;             /* limits.open_bytes, 16 MiB */
+	uint32_t ring_bytes;   /* limits.ring_bytes, 2 MiB; a power of two of 64 KiB or more */
+	uint32_t store_traces; /* store.traces, 1000 */
+	uint32_t store_bytes;  /* store.bytes, 8 MiB */
+	enum config_tap tap;   /* tap, auto */
+	int log_level;         /* log_level: error|warning|info|debug, as enum log_level */
 };
 
 /*

@@ -26,6 +26,11 @@ static const struct key_choice log_levels[] = {
 	{"debug", LOG_LEVEL_DEBUG},
 };
 
+static const struct key_choice propagation[] = {
+	{"off", CONFIG_PROPAGATE_OFF},
+	{"on", CONFIG_PROPAGATE_ON},
+};
+
 /* The values are the bits of struct selector; "any" has none. */
 static const struct key_choice languages[] = {
 	{"any", 0},
@@ -89,11 +94,18 @@ static const struct key keys[] = {
 
 	{"services", .type = KEY_SERVICES, IN_CONFIG(services), .value = "[]",
 	 .example = "[{match: {port: 8080}, name: shop}]",
-	 .help = "Names of services; the first item that matches a process names it. 'match' is a selector as above."},
+	 .help = "Names of services, and what differs for them; the first item that matches a process and has the key "
+		 "counts. 'match' is a selector as above."},
 	{"match", .type = KEY_SELECTOR, IN_SERVICE(match), .example = "{port: 8080}",
 	 .help = "Which processes are of the service."},
 	{"name", .type = KEY_TEXT, IN_SERVICE(name), .example = "shop",
 	 .help = "The service's name."},
+	{"propagate", .type = KEY_CHOICE, IN_SERVICE(propagate), .example = "on", CHOICES(propagation),
+	 .help = "Instead of 'propagate' below."},
+
+	{"propagate", .type = KEY_CHOICE, IN_CONFIG(propagate), .value = "off", CHOICES(propagation),
+	 .help = "Whether HTTP/1 requests in the clear that Go processes send, and that have no traceparent header, are "
+		 "given one, so that the next host continues the trace."},
 
 	{"http", .type = KEY_SECTION, .help = "What is followed of HTTP."},
 	{"http.head_bytes_max", .type = KEY_SIZE, IN_CONFIG(head_bytes_max), .value = "16KB",
@@ -130,6 +142,7 @@ static const struct key keys[] = {
 /* clang-format on */
 static_assert(ARRAY_SIZE(keys) <= KEYS_MAX, "a mapping can note each key it has had");
 static_assert(sizeof(((struct config *)0)->tap) == sizeof(int), "KEY_CHOICE stores an int");
+static_assert(sizeof(enum config_propagate) == sizeof(int), "KEY_CHOICE stores an int");
 
 const struct key *keys_table(size_t *ret_n)
 {

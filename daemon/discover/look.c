@@ -303,6 +303,7 @@ static int judge(const struct look_context *context, const struct look *look, co
 	if (r || p->state != PROCESS_SELECTED)
 		return r;
 
+	p->propagates = select_propagates(context->config, &subject);
 	r = describe_process(
 		&(struct description){
 			.host = context->host,

@@ -254,7 +254,17 @@ int select_decide(const struct config *config, const struct subject *subject, bo
 const char *select_service_name(const struct config *config, const struct subject *subject)
 {
 	for (size_t i = 0; i < config->n_services; i++)
-		if (selector_matches(&config->services[i].match, subject))
+		if (config->services[i].name &&
+		    selector_matches(&config->services[i].match, subject))
 			return config->services[i].name;
 	return NULL;
+}
+
+bool select_propagates(const struct config *config, const struct subject *subject)
+{
+	for (size_t i = 0; i < config->n_services; i++)
+		if (config->services[i].propagate != CONFIG_PROPAGATE_UNSET &&
+		    selector_matches(&config->services[i].match, subject))
+			return config->services[i].propagate == CONFIG_PROPAGATE_ON;
+	return config->propagate == CONFIG_PROPAGATE_ON;
 }

@@ -43,3 +43,6 @@ int select_decide(const struct config *config, const struct subject *subject, bo
 
 /* The configured name of a process, from the first item of `services:` that matches; NULL: none. */
 const char *select_service_name(const struct config *config, const struct subject *subject);
+
+/* Whether its requests are to carry 'traceparent' on: by the first item that says so, else for all. */
+bool select_propagates(const struct config *config, const struct subject *subject);

@@ -36,6 +36,7 @@ struct process {
 	char *unit;         /* systemd unit, or NULL */
 	char *why;          /* a sentence: which rule selected it, or why it is left alone */
 	uint32_t uid;
+	bool propagates; /* its requests are to carry 'traceparent' on, if that can be done */
 	bool has_listening_port;
 	uint16_t listening_port;   /* the first one seen */
 	struct resource *resource; /* set when selected, else NULL */

@@ -20,6 +20,7 @@ struct probe {
 	struct probe_refusal refusals[_PROBE_TAP_MAX];
 	int n_cpus;
 	uint16_t selected[SELECTED_SLOTS]; /* selected processes by slot, see abi.h */
+	char insert_refusal[256];          /* empty: the object has what insert.c needs */
 };
 
 static const char *const tap_names[] = {
@@ -80,6 +81,27 @@ static void tap_close(struct tap *tap)
 	tap->skeleton = NULL;
 }
 
+/* Programs and maps of bpf/insert.bpf.h, which cost nothing where they are not loaded. */
+static void leave_out_insertion(struct tap *tap)
+{
+	static const char *const programs[] = {"in_connection", "in_message"};
+	static const char *const maps[] = {"sockets", "insertions", "insert_slots"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(tap->object, programs[i]);
+
+		if (program)
+			bpf_program__set_autoload(program, false);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(tap->object, maps[i]);
+
+		if (map)
+			bpf_map__set_autocreate(map, false);
+	}
+}
+
 static int tap_load(struct tap *tap, const struct probe_options *o)
 {
 	int r;
@@ -107,6 +129,37 @@ static const struct {
 	[PROBE_TAP_KPROBE] = {tap_kprobe_open, tap_kprobe_share},
 };
 
+/*
+ * Loads the object with what insert.c needs if it was asked for and is there. 1: the kernel refused
+ * that, the object is closed; else as tap_load().
+ */
+static int tap_load_insertion(struct probe *p, const struct probe_options *o)
+{
+	int r;
+
+	p->insert_refusal[0] = '\0';
+	if (!o->inserts || !bpf_object__find_program_by_name(p->tap.object, "in_message")) {
+		snprintf(p->insert_refusal, sizeof(p->insert_refusal), "%s",
+			 o->inserts ? "the tap in use cannot keep what it knows with the socket"
+				    : "not configured");
+		leave_out_insertion(&p->tap);
+		return tap_load(&p->tap, o);
+	}
+	r = tap_load(&p->tap, o);
+	if (!r)
+		return 0;
+	snprintf(p->insert_refusal, sizeof(p->insert_refusal), "%s",
+		 first_warning[0] ? first_warning : strerror(-r));
+	first_warning[0] = '\0';
+	tap_close(&p->tap);
+	return 1;
+}
+
+const char *probe_insert_refusal(const struct probe *p)
+{
+	return p->insert_refusal[0] ? p->insert_refusal : NULL;
+}
+
 /* Returns 0, TAP_REFUSED with the reason kept, or a negative errno, with the reason kept too. */
 static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel,
 		   const struct probe_options *o)
@@ -119,7 +172,14 @@ static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel
 	if (r > 0)
 		return r;
 	if (!r)
-		r = tap_load(&p->tap, o);
+		r = tap_load_insertion(p, o);
+	if (r > 0) {
+		r = taps[tap].open(kernel, &p->tap, refusal);
+		if (!r) {
+			leave_out_insertion(&p->tap);
+			r = tap_load(&p->tap, o);
+		}
+	}
 	if (r) {
 		tap_close(&p->tap);
 		snprintf(refusal->reason, sizeof(refusal->reason), "%s",
@@ -263,7 +323,8 @@ int probe_process_set(struct probe *p, const struct probe_process *process)
 	struct proc proc = {
 		.proc_id = process->proc_id,
 		.flags = (process->has_thread_units ? PROC_THREAD_UNITS : 0) |
-			 (process->passes_on ? PROC_PASSES_ON : 0),
+			 (process->passes_on ? PROC_PASSES_ON : 0) |
+			 (process->propagates ? PROC_PROPAGATES : 0),
 		.go_layout = process->go_layout,
 		.go_bias = process->go_bias,
 	};
@@ -438,6 +499,17 @@ uint64_t probe_counter_read(const struct probe *p, size_t i)
 	for (int cpu = 0; cpu < p->n_cpus; cpu++)
 		sum += values[cpu];
 	return sum;
+}
+
+int probe_counters_reset(struct probe *p)
+{
+	_cleanup_(freep) uint64_t *zeros = calloc((size_t)p->n_cpus, sizeof(*zeros));
+	int r = zeros ? 0 : -ENOMEM;
+
+	for (__u32 key = 0; !r && key < _KERNEL_COUNTER_MAX; key++)
+		r = bpf_map__update_elem(p->tap.counters, &key, sizeof(key), zeros,
+					 (size_t)p->n_cpus * sizeof(*zeros), BPF_ANY);
+	return r;
 }
 
 uint64_t probe_processes_lost(const struct probe *p)

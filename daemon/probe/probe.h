@@ -22,6 +22,7 @@ struct probe_options {
 	uint32_t requests_max;
 	uint32_t connections_max;
 	uint32_t ring_bytes;
+	bool inserts; /* load what insert.h needs, if the kernel takes it */
 };
 
 /* Why a tap is not in use; empty: it was not tried, or is the one. */
@@ -64,6 +65,7 @@ void probe_reader_sleeps(struct probe *p);
 struct probe_process {
 	uint32_t pid, proc_id;
 	bool has_thread_units; /* its threads are units of work */
+	bool propagates;       /* its requests carry 'traceparent' on (insert.h) */
 	bool passes_on;        /* what it forks is followed at once, first under proc_id 0 */
 	uint32_t go_layout;    /* of go_probe_set_layout(); 0: none */
 	uint64_t go_bias;      /* what to add to the addresses of its file */

@@ -85,7 +85,8 @@ void tap_choose_programs(const struct btf *kernel, struct bpf_object *object, bo
 
 	bpf_object__for_each_program(program, object)
 	{
-		const char *function = strchr(bpf_program__section_name(program), '/') + 1;
+		const char *slash = strchr(bpf_program__section_name(program), '/');
+		const char *function = slash ? slash + 1 : "";
 		const char *name = bpf_program__name(program);
 
 		if (tap_is_copy(program) && !needs_copies && !tap_is_nested(program))

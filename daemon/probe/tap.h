@@ -29,6 +29,12 @@ struct tap {
 	uint32_t *head_bytes_max; /* to be set before loading */
 };
 
+/* All counters of the kernel side begin again at 0. Returns 0 or a negative errno. */
+int probe_counters_reset(struct probe *p);
+
+/* Why the object was loaded without what insert.c needs; NULL: it has that. */
+const char *probe_insert_refusal(const struct probe *p);
+
 /* The part that depends on the skeleton's type only by name. */
 #define TAP_VIEW(s)                                                                               \
 	(struct tap)                                                                              \

@@ -58,6 +58,15 @@ func (l *requestLog) write(role, path string, status int, start, end time.Time) 
 		requestID(path), role, path, status, start.UnixNano(), end.UnixNano())
 }
 
+// answered also says which traceparent headers the request had, joined by blanks.
+func (l *requestLog) answered(r *http.Request, status int, start time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	fmt.Fprintf(l.out, `{"id":%q,"role":"server","path":%q,"status":%d,"start":%d,"end":%d,"headers":%q}`+"\n",
+		requestID(r.URL.Path), r.URL.Path, status, start.UnixNano(), time.Now().UnixNano(),
+		strings.Join(r.Header["Traceparent"], " "))
+}
+
 type service struct {
 	log    *requestLog
 	client *http.Client
@@ -92,7 +101,7 @@ func (s *service) answer(w http.ResponseWriter, r *http.Request) {
 	case 11:
 		status = 500
 	}
-	s.log.write("server", r.URL.Path, status, start, time.Now())
+	s.log.answered(r, status, start)
 	w.WriteHeader(status)
 	io.WriteString(w, "back "+r.URL.Path+"\n")
 }

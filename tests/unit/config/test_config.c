@@ -55,6 +55,7 @@ static void assert_defaults(const struct config *c)
 	assert_int_equal(c->include.items[1].languages, 1 << LANGUAGE_GO);
 	assert_int_equal(c->exclude.n, 0);
 	assert_int_equal(c->n_services, 0);
+	assert_int_equal(c->propagate, CONFIG_PROPAGATE_OFF);
 	assert_int_equal(c->head_bytes_max, 16384);
 	assert_int_equal(c->exchange_idle_ms, 600000);
 	assert_int_equal(c->connections_max, 131072);
@@ -149,7 +150,9 @@ static void test_every_key(void **state)
 		      "services:\n"
 		      "  - match: {port: 80}\n"
 		      "    name: front\n"
-		      "  - {name: back, match: {user: www-data}}\n"
+		      "  - {name: back, match: {user: www-data}, propagate: off}\n"
+		      "  - {match: {}, propagate: on}\n"
+		      "propagate: on\n"
 		      "http: {head_bytes_max: 4KiB, exchange_idle: 1h}\n"
 		      "limits: {connections: 1, processes: 2, open_requests: 3, open_bytes: 1MB,\n"
 		      "         ring_bytes: 64KB}\n"
@@ -181,8 +184,13 @@ static void test_every_key(void **state)
 	assert_null(s[2].exe);
 	assert_int_equal(c.exclude.n, 1);
 	assert_string_equal(c.exclude.items[0].exe, "nginx");
-	assert_int_equal(c.n_services, 2);
+	assert_int_equal(c.n_services, 3);
 	assert_int_equal(c.services[0].match.port_first, 80);
+	assert_int_equal(c.services[0].propagate, CONFIG_PROPAGATE_UNSET);
+	assert_int_equal(c.services[1].propagate, CONFIG_PROPAGATE_OFF);
+	assert_int_equal(c.services[2].propagate, CONFIG_PROPAGATE_ON);
+	assert_null(c.services[2].name);
+	assert_int_equal(c.propagate, CONFIG_PROPAGATE_ON);
 	assert_string_equal(c.services[0].name, "front");
 	assert_string_equal(c.services[1].match.user, "www-data");
 	assert_string_equal(c.services[1].name, "back");
@@ -236,8 +244,11 @@ static void test_refusals(void **state)
 		{"discover: {include: [{exe: \"a\\nb\"}]}", "t.yaml:1:28: ", "got 'a?b'"},
 		{"discover: {include: [{exe: \"a\\0b\"}]}", "t.yaml:1:28: ", "got 'a?b'"},
 		{"services: {}", "t.yaml:1:11: ", "expected a list of services"},
-		{"services: [{name: a}]", "t.yaml:1:12: ", "expected 'match' and 'name'"},
-		{"services: [{match: {}}]", "t.yaml:1:12: ", "expected 'match' and 'name'"},
+		{"services: [{name: a}]", "t.yaml:1:12: ", "expected 'match', and 'name' or"},
+		{"services: [{match: {}}]", "t.yaml:1:12: ", "expected 'match', and 'name' or"},
+		{"services: [{propagate: on}]", "t.yaml:1:12: ", "expected 'match', and 'name' or"},
+		{"services: [{match: {}, propagate: yes}]", "t.yaml:1:35: ", "expected off or on"},
+		{"propagate: 1", "t.yaml:1:12: ", "expected off or on"},
 		{"services: [{match: , name: a}]", "t.yaml:1:20: ", "expected a selector"},
 		/* values */
 		{"tap: fentri", "t.yaml:1:6: ", "auto, fentry, tracepoint or kprobe, got 'fentri'"},

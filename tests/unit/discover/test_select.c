@@ -217,6 +217,20 @@ static void test_services(void **state)
 	c.n_services = 1;
 	assert_null(select_service_name(&c, &s));
 	assert_false(select_uses_ports(&c));
+	assert_false(select_propagates(&c, &s));
+	c.propagate = CONFIG_PROPAGATE_ON;
+	assert_true(select_propagates(&c, &s));
+	services[1].propagate = CONFIG_PROPAGATE_OFF;
+	services[2].propagate = CONFIG_PROPAGATE_ON;
+	c.n_services = 3;
+	assert_true(select_propagates(&c, &s));
+	s.n_ports = 1;
+	assert_false(select_propagates(&c, &s));
+	services[1].propagate = CONFIG_PROPAGATE_UNSET;
+	services[1].name = NULL;
+	assert_string_equal(select_service_name(&c, &s), "c");
+	services[1].name = "b";
+	s.n_ports = 0;
 	c.n_services = 2;
 	assert_true(select_uses_ports(&c));
 }

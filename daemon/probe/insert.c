@@ -1,0 +1,319 @@
+/* Header insertion; see insert.h. */
+#include "probe/insert.h"
+
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "abi.h"
+#include "base/log.h"
+#include "metrics/metrics.h"
+#include "probe/insert_check.h"
+#include "probe/tap.h"
+
+#define HIERARCHIES_MAX 4    /* there is one; it may be mounted several times, or in parts */
+#define DESCRIPTORS_MAX 4096 /* of one process */
+#define PORTS_MAX       64   /* that one process listens on */
+
+struct insert {
+	struct bpf_map *sockets, *insertions;
+	struct bpf_link *links[HIERARCHIES_MAX];
+	size_t n_links;
+	struct insert_result results[_INSERT_CHECK_MAX];
+	char why_not[256];
+};
+
+/* --- every connection of this host is made in some group of the one hierarchy */
+
+struct hierarchy {
+	dev_t device;
+	ino_t inode;
+};
+
+static bool is_known(const struct hierarchy *known, size_t n, const struct stat *st)
+{
+	for (size_t i = 0; i < n; i++)
+		if (known[i].device == st->st_dev && known[i].inode == st->st_ino)
+			return true;
+	return false;
+}
+
+static int attach_to(struct insert *i, const struct bpf_program *program, const char *path,
+		     struct hierarchy known[HIERARCHIES_MAX])
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct bpf_link *link;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (is_known(known, i->n_links, &st))
+		return 0;
+	link = bpf_program__attach_cgroup(program, fd);
+	if (!link)
+		return -errno;
+	known[i->n_links] = (struct hierarchy){.device = st.st_dev, .inode = st.st_ino};
+	i->links[i->n_links++] = link;
+	return 0;
+}
+
+static int attach_connections(struct insert *i, const struct bpf_program *program,
+			      struct probe_refusal *ret_refusal)
+{
+	struct hierarchy known[HIERARCHIES_MAX];
+	struct mntent *mount;
+	int r = -ENOENT;
+	FILE *mounts;
+
+	mounts = setmntent("/proc/mounts", "re");
+	if (!mounts)
+		return -errno;
+	while (i->n_links < HIERARCHIES_MAX && (mount = getmntent(mounts)))
+		if (strcmp(mount->mnt_type, "cgroup2") == 0)
+			r = attach_to(i, program, mount->mnt_dir, known);
+	endmntent(mounts);
+	if (i->n_links)
+		return 0;
+	snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s",
+		 r == -ENOENT ? "no cgroup2 file system is mounted" : strerror(-r));
+	return INSERT_REFUSED;
+}
+
+/* --- sockets */
+
+static bool is_in_map(void *userdata, int fd)
+{
+	struct insert *i = userdata;
+	socklen_t length = sizeof(uint64_t);
+	uint64_t cookie, value;
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0 &&
+	       bpf_map__lookup_elem(i->sockets, &cookie, sizeof(cookie), &value, sizeof(value),
+				    0) == 0;
+}
+
+static int socket_option(int fd, int option)
+{
+	socklen_t length = sizeof(int);
+	int value = -1;
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &length) < 0 ? -1 : value;
+}
+
+static int local_port(int fd)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+		return -1;
+	if (address.ss_family == AF_INET)
+		return ntohs(((struct sockaddr_in *)&address)->sin_port);
+	if (address.ss_family == AF_INET6)
+		return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+	return -1;
+}
+
+/* Of one process: what it listens on, for what it accepted there is no connection that it made. */
+struct own_sockets {
+	struct insert *insert;
+	int pidfd;
+	uint16_t ports[PORTS_MAX];
+	size_t n_ports;
+	bool has_all_ports;
+};
+
+static void note_port(struct own_sockets *own, int fd)
+{
+	int port = local_port(fd);
+
+	if (socket_option(fd, SO_ACCEPTCONN) != 1 || port < 0)
+		return;
+	if (own->n_ports == PORTS_MAX)
+		own->has_all_ports = false;
+	else
+		own->ports[own->n_ports++] = (uint16_t)port;
+}
+
+static bool is_accepted(const struct own_sockets *own, int port)
+{
+	for (size_t i = 0; i < own->n_ports; i++)
+		if (own->ports[i] == port)
+			return true;
+	return false;
+}
+
+static void take_socket(struct own_sockets *own, int fd)
+{
+	struct insertion insertion = {0};
+	struct tcp_info info = {0};
+	socklen_t length = sizeof(info);
+	int port = local_port(fd);
+	uint64_t cookie, value = (uint64_t)fd;
+
+	if (port < 0 || is_accepted(own, port) ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0 ||
+	    info.tcpi_state != TCP_ESTABLISHED)
+		return;
+	length = sizeof(cookie);
+	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) < 0)
+		return;
+	if (bpf_map__update_elem(own->insert->insertions, &fd, sizeof(fd), &insertion,
+				 sizeof(insertion), BPF_NOEXIST) < 0)
+		return; /* it is there, or its process has closed it */
+	if (bpf_map__update_elem(own->insert->sockets, &cookie, sizeof(cookie), &value,
+				 sizeof(value), BPF_NOEXIST) < 0)
+		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
+}
+
+typedef void (*own_socket_fn)(struct own_sockets *own, int fd);
+
+/* Calls 'fn' with each TCP socket of the process, which is lent. */
+static void each_socket(struct own_sockets *own, DIR *dir, own_socket_fn fn)
+{
+	char target[16];
+	const struct dirent *entry;
+	size_t n = 0;
+
+	rewinddir(dir);
+	while ((entry = readdir(dir))) {
+		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
+		_cleanup_(closep) int fd = -1;
+
+		if (length < 8 || memcmp(target, "socket:[", 8) != 0)
+			continue;
+		if (++n > DESCRIPTORS_MAX) {
+			metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
+			return;
+		}
+		fd = (int)syscall(SYS_pidfd_getfd, own->pidfd, atoi(entry->d_name), 0);
+		if (fd >= 0 && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP)
+			fn(own, fd);
+	}
+}
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+void insert_take_connections(struct insert *i, uint32_t pid)
+{
+	struct own_sockets own = {.insert = i, .has_all_ports = true};
+	_cleanup_(closep) int pidfd = -1;
+	_cleanup_(closedirp) DIR *dir = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/fd", pid);
+	dir = opendir(path);
+	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	if (!dir || pidfd < 0)
+		return; /* it has ended */
+	own.pidfd = pidfd;
+	each_socket(&own, dir, note_port);
+	if (own.has_all_ports)
+		each_socket(&own, dir, take_socket);
+}
+
+/* --- start */
+
+static int discard(void *userdata, void *record, size_t n)
+{
+	(void)userdata;
+	(void)record;
+	(void)n;
+	return 0;
+}
+
+/* What the test has left in the ring and the counters is nobody's. */
+static int forget_test(struct probe *p)
+{
+	struct ring_buffer *ring = ring_buffer__new(probe_ring_fd(p), discard, NULL, NULL);
+	int r;
+
+	if (!ring)
+		return -errno;
+	ring_buffer__consume(ring);
+	ring_buffer__free(ring);
+	r = probe_counters_reset(p);
+	return r;
+}
+
+static int run_checks(struct insert *i, struct probe *p)
+{
+	struct probe_process self = {
+		.pid = (uint32_t)getpid(),
+		.proc_id = UINT32_MAX,
+		.propagates = true,
+	};
+	int r;
+
+	r = probe_process_set(p, &self);
+	if (r < 0)
+		return r;
+	insert_check_run(is_in_map, i, i->results);
+	probe_process_remove(p, self.pid);
+	for (size_t n = 0; n < _INSERT_CHECK_MAX; n++)
+		if (n != INSERT_CHECK_FIONREAD && i->results[n].failure[0] && !i->why_not[0])
+			snprintf(i->why_not, sizeof(i->why_not), "%s: %s", i->results[n].name,
+				 i->results[n].failure);
+	return forget_test(p);
+}
+
+int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal)
+{
+	_cleanup_(insert_freep) struct insert *i = calloc(1, sizeof(*i));
+	struct bpf_object *object = probe_object(p);
+	const char *refusal = probe_insert_refusal(p);
+	const struct bpf_program *message, *connection;
+	int r;
+
+	if (!i)
+		return -ENOMEM;
+	if (refusal) {
+		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", refusal);
+		return INSERT_REFUSED;
+	}
+	i->sockets = bpf_object__find_map_by_name(object, "sockets");
+	i->insertions = bpf_object__find_map_by_name(object, "insertions");
+	message = bpf_object__find_program_by_name(object, "in_message");
+	connection = bpf_object__find_program_by_name(object, "in_connection");
+	/* The map holds the program, and we the map. */
+	r = bpf_prog_attach(bpf_program__fd(message), bpf_map__fd(i->sockets), BPF_SK_MSG_VERDICT,
+			    0);
+	if (r < 0) {
+		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(errno));
+		return INSERT_REFUSED;
+	}
+	r = attach_connections(i, connection, ret_refusal);
+	if (!r)
+		r = run_checks(i, p);
+	if (r)
+		return r;
+	*ret = TAKE_PTR(i);
+	return 0;
+}
+
+void insert_free(struct insert *i)
+{
+	if (!i)
+		return;
+	for (size_t n = 0; n < i->n_links; n++)
+		bpf_link__destroy(i->links[n]);
+	free(i);
+}
+
+const struct insert_result *insert_results(const struct insert *i)
+{
+	return i->results;
+}
+
+const char *insert_why_not(const struct insert *i)
+{
+	return i->why_not[0] ? i->why_not : NULL;
+}

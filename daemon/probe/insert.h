@@ -1,0 +1,58 @@
+/*
+ * Carrying 'traceparent' to the next host, as the daemon holds it: bpf/insert.bpf.h, its map of
+ * sockets, and what is asked of this kernel before it is used (docs/decisions/header-insertion.md).
+ * A kernel that refuses it, or fails the test, costs traces their other hosts, nothing else.
+ *
+ * Nothing is pinned: at the daemon's end the map goes, and with it all that its sockets had of it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/probe.h"
+
+struct insert;
+
+/*
+ * What is tried with connections of our own to ourselves, when the programs are in place. 'failure':
+ * NULL, or what went wrong.
+ */
+enum insert_check {
+	INSERT_CHECK_LINE,       /* a request is sent with the line, and an own header left alone */
+	INSERT_CHECK_FRAGMENTED, /* 64 KiB from many pieces of memory */
+	INSERT_CHECK_SENDFILE,
+	INSERT_CHECK_SPLICE,
+	INSERT_CHECK_EPOLL, /* edge-triggered */
+	INSERT_CHECK_CLOSE, /* errors and ends are told */
+	INSERT_CHECK_FIONREAD,
+	_INSERT_CHECK_MAX,
+};
+
+struct insert_result {
+	const char *name;
+	char failure[128]; /* empty: as it should be */
+};
+
+/*
+ * Uses the maps and programs of 'p', which must outlive it and whose ring has no reader yet: the
+ * records of the test are taken out of it. Returns 0, INSERT_REFUSED with the reason in
+ * 'ret_refusal', or a negative errno.
+ */
+enum { INSERT_REFUSED = 1 };
+int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal);
+void insert_free(struct insert *i); /* NULL is allowed */
+DEFINE_CLEANUP(struct insert *, insert_free)
+
+/* The outcome of the test, _INSERT_CHECK_MAX rows; valid also if a check failed. */
+const struct insert_result *insert_results(const struct insert *i);
+
+/*
+ * Whether the programs may be used for processes that never ask how many bytes are waiting
+ * (FIONREAD): Go does not. Why not else.
+ */
+const char *insert_why_not(const struct insert *i);
+
+/* Takes in the connections that a process has made already. */
+void insert_take_connections(struct insert *i, uint32_t pid);
