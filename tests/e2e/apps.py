@@ -78,6 +78,12 @@ def go_chain():
                  ["go", "build", "-buildvcs=false", "-o", CACHE / "chain", "."], cwd=source)
 
 
+def go_bytes():
+    source = SOURCES / "gobytes"
+    return build(CACHE / "bytes", [*source.glob("*.go"), source / "go.mod"],
+                 ["go", "build", "-buildvcs=false", "-o", CACHE / "bytes", "."], cwd=source)
+
+
 def python(script, *arguments):
     return [PYTHON, "-B", SOURCES / "python" / script, *arguments]
 

@@ -1,0 +1,3 @@
+module example.org/bytes
+
+go 1.17
