@@ -1,15 +1,27 @@
 """Requests of Go services that carry traceparent to whoever answers them (propagate: on)."""
 
+import contextlib
+import json
+import pathlib
 import re
+import signal
+import subprocess
 import time
 
 import apps
 from cases_chains import chain_hops, go_chain, need
-from cases_go import warm
-from harness import expect, expect_true, scaled
+from harness import Skip, expect, expect_true, scaled
 from judge import expand, span_path
+from networks import Network
 
 ON = "propagate: on\n"
+
+
+def need_propagation(daemon):
+    """The kernel here may refuse it; then the daemon has said why."""
+    refusal = re.search("will not carry 'traceparent' to other hosts: (.*)", daemon.stderr)
+    if refusal:
+        raise Skip(f"refused: {refusal.group(1)}")
 
 
 def header_of(span):
@@ -34,18 +46,28 @@ def expect_headers(run, spans, may_lack=False):
     return len(answered) - lacking
 
 
-def case_insert_chain(run):
-    """The Go chain with propagation: each request has one header, that of its client span, and the join agrees."""
+def insert_chain(run, requests, connections):
     need("go")
     front, back = go_chain(run)
     daemon = run.daemon(config=run.config(ON))
-    run.load(front.port, scaled(10_000), 64)
+    need_propagation(daemon)
+    run.load(front.port, requests, connections)
     time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     n = expect_headers(run, spans)
     text = expect_true(spans, expand(chain_hops(front, back), run.read_logs()))
     return f"{n} headers; {text}"
+
+
+def case_insert_chain(run):
+    """The Go chain with propagation: each request has one header, that of its client span, and the join agrees."""
+    return insert_chain(run, scaled(10_000), 64)
+
+
+def case_insert_few(run):
+    """The same for slow machines: 300 requests at 8 connections."""
+    return insert_chain(run, 300, 8)
 
 
 LINE = re.compile(rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-03\r\n(?=\r\n)")
@@ -93,16 +115,144 @@ def exchange_bytes(run, rounds, seed=1):
     return directory, client
 
 
+def bytes_config(run, propagation=ON):
+    """Of a daemon that traces the client and not its peer."""
+    return run.config(propagation).replace("discover:", 'discover:\n  exclude: [{cmd: "*bytes peer*"}]')
+
+
 def case_insert_bytes(run):
     """Requests of every form, bodies that look like heads, tunnels, TLS, other protocols: nothing differs but the line."""
     need("go")
-    config = run.config(ON).replace("discover:", f'discover:\n  exclude: [{{cmd: "*bytes peer*"}}]')
-    daemon = run.daemon(config=config)
+    daemon = run.daemon(config=bytes_config(run))
+    need_propagation(daemon)
     directory, client = exchange_bytes(run, scaled(20))
-    status = client.wait(120)
+    status = client.wait(200)
     expect(status == 0, f"the client says: {client.stdout.strip()}")
     n, connections = compare_bytes(directory)
     counters = daemon.counters()
     expect(counters["inserted"] == n, f"{counters['inserted']} lines counted, {n} came")
     expect(counters["insert_dropped"] == counters["insert_undone"] == 0, "a line was taken out again")
     return f"{n} lines on {connections} connections; own {counters['insert_own']}"
+
+
+def socket_maps(process):
+    """Ids of the maps for sockets that a process holds."""
+    ids = set()
+    for info in pathlib.Path(f"/proc/{process.pid}/fdinfo").iterdir():
+        with contextlib.suppress(OSError):
+            facts = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
+            if facts.get("map_type", "").strip() == "18":
+                ids.add(int(facts["map_id"]))
+    return ids
+
+
+def cookies_of(process):
+    """Of the TCP connections that a process has, by ss."""
+    told = subprocess.run(["ss", "-tenpH"], capture_output=True, text=True, check=True).stdout
+    return {int(re.search(r"\bsk:(\w+)", line).group(1), 16) for line in told.splitlines()
+            if f"pid={process.pid}," in line}
+
+
+def case_insert_off(run):
+    """propagate: off, by default: nothing changes, and there is no map of sockets."""
+    need("go")
+    daemon = run.daemon(config=bytes_config(run, propagation=""))
+    directory, client = exchange_bytes(run, scaled(2))
+    status = client.wait(60)
+    expect(status == 0, f"the client says: {client.stdout.strip()}")
+    n, connections = compare_bytes(directory, may_lack=True)
+    expect(n == 0, f"{n} lines")
+    expect(not socket_maps(daemon), "there is a map of sockets")
+    return f"{connections} connections as they were"
+
+
+def case_insert_others(run):
+    """Only what propagates is in the map: not a service that says off, not a process that is not traced."""
+    need("go", "ss", "bpftool")
+    program = apps.go_chain()
+    back = run.app("back", [program, "back", "{port}", "{log}"])
+    fronts = {name: run.app(name, [program, "front", "{port}", "{log}", back.port]) for name in ("on", "off", "left")}
+    config = f"""propagate: on
+services:
+  - match: {{port: {fronts["off"].port}}}
+    propagate: off
+discover:
+  include: [{{cmd: "*{run.apps}/*"}}]
+  exclude: [{{port: {fronts["left"].port}}}]
+"""
+    daemon = run.daemon(config=config)
+    need_propagation(daemon)
+    for name, front in fronts.items():
+        run.load(front.port, 200, 8, name=f"load-{name}", prefix=f"/{name}/", id=f"{name}-{{n}}")
+    maps = socket_maps(daemon)
+    expect(len(maps) == 1, f"maps of sockets: {maps}")
+    told = subprocess.run(["bpftool", "-j", "map", "dump", "id", str(maps.pop())], capture_output=True, text=True,
+                          check=True).stdout
+    inside = {int.from_bytes(bytes(int(b, 16) for b in one["key"]), "little") for one in json.loads(told)}
+    cookies = {name: cookies_of(process) for name, process in {**fronts, "back": back}.items()}
+    expect(inside and inside <= cookies["on"], f"{len(inside - cookies['on'])} of {len(inside)} sockets are not of 'on'")
+    for name in ("off", "left", "back"):
+        expect(cookies[name], f"no connections of {name}")
+    run.stop_apps()
+    headers = {}
+    for (_, request), record in run.read_logs()["back"].items():
+        name = request.split("-")[0]
+        headers.setdefault(name, set()).add(bool(record["headers"]))
+    expect(headers == {"on": {True}, "off": {False}, "left": {False}}, f"headers: {headers}")
+    return f"{len(inside)} sockets in the map"
+
+
+def case_insert_killed(run):
+    """The daemon is killed and started again under load: no request fails, and no line is cut."""
+    need("go")
+    need_propagation(run.daemon(config=bytes_config(run)))
+    directory, client = exchange_bytes(run, scaled(150))
+    kills = 0
+    while client.running():
+        daemon = run.processes[-1] if kills else run.processes[0]
+        daemon.stop(signal_number=signal.SIGKILL)
+        kills += 1
+        run.daemon(config=bytes_config(run), name=f"tsunagid{kills}")
+        time.sleep(0.2)
+    expect(client.wait(1) == 0, f"the client says: {client.stdout.strip()}")
+    n, connections = compare_bytes(directory, may_lack=True)
+    expect(kills >= 3 and n > 100, f"only {kills} kills and {n} lines")
+    return f"{kills} kills, {n} lines on {connections} connections"
+
+
+def case_insert_late(run):
+    """Connections that are older than the daemon: their requests have the header, from the second one on at the latest."""
+    need("go")
+    front, back = go_chain(run)
+    run.load(front.port, 64, 8, name="before", prefix="/x/", id="before-{n}")
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    run.load(front.port, scaled(2_000), 8)
+    time.sleep(1.5)
+    run.stop_apps()
+    spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
+    n = expect_headers(run, [span for span in spans if "before-" not in span_path(span)], may_lack=True)
+    expect(n >= scaled(2_000) - 64, f"only {n} headers")
+    return f"{n} headers"
+
+
+def case_insert_networks(run):
+    """Two networks with a daemon each: one trace across them, by the header alone."""
+    need("go", "ip")
+    ours, theirs = Network(run, "ours"), Network(run, "theirs")
+    ours.connect(theirs, "10.77.3.1/24", "10.77.3.2/24")
+    program = apps.go_chain()
+    back = run.app("back", [*theirs.inside(), program, "back", "10.77.3.2:9090", "{log}"])
+    front = run.app("front", [*ours.inside(), program, "front", "{port}", "{log}", "10.77.3.2:9090"])
+    daemons = [run.daemon(config=f'{ON}discover:\n  include: [{{netns: /proc/{one.holder.pid}/ns/net, language: go}}]\n', name=one.name)
+               for one in (ours, theirs)]
+    need_propagation(daemons[0])
+    run.load(front.port, scaled(10_000), 16, inside=ours.inside())
+    time.sleep(1.5)
+    run.stop_apps()
+    parts = [[span for span in daemon.finish() if span["pid"] in run.pids()] for daemon in daemons]
+    expect({span["pid"] for span in parts[0]} == {front.pid}, "a daemon has traced another network")
+    expect({span["pid"] for span in parts[1]} == {back.pid}, "a daemon has traced another network")
+    spans = parts[0] + parts[1]
+    n = expect_headers(run, spans)
+    return f"{n} headers; " + expect_true(spans, expand(chain_hops(front, back), run.read_logs()))

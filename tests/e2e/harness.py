@@ -160,7 +160,7 @@ class Daemon(Process):
     def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", before=(), program="tsunagid",
                  **options):
         self.run = run
-        self.runtime = run.directory / "run"
+        self.runtime = run.directory / ("run" if name == "tsunagid" else f"run-{name}")
         if config is not None:
             if TAP and "tap:" not in config:
                 config += f"tap: {TAP}\n"

@@ -147,6 +147,14 @@ func (s *service) forward(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, r, start, got, err)
 }
 
+// address is that of this host, if only a port is given.
+func address(port string) string {
+	if strings.Contains(port, ":") {
+		return port
+	}
+	return "127.0.0.1:" + port
+}
+
 func main() {
 	if len(os.Args) == 2 {
 		return // this program, started by itself (hard.go)
@@ -155,13 +163,13 @@ func main() {
 	s := &service{log: openLog(os.Args[3])}
 	handler := map[string]http.HandlerFunc{"hello": s.hello, "back": s.answer, "front": s.forward}[role]
 	if role == "front" {
-		s.back = "http://127.0.0.1:" + os.Args[4]
+		s.back = "http://" + address(os.Args[4])
 		s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 		if len(os.Args) > 5 {
 			handler = s.mode(os.Args[5])
 		}
 	}
-	server := &http.Server{Addr: "127.0.0.1:" + port, Handler: handler}
+	server := &http.Server{Addr: address(port), Handler: handler}
 	fmt.Println("ready")
 	fmt.Fprintln(os.Stderr, server.ListenAndServe())
 	os.Exit(1)
