@@ -158,6 +158,40 @@ void print_status(const cJSON *answer, const struct print_options *options, FILE
 	sheet_print(&sheet, out);
 }
 
+static void add_checks(struct sheet *sheet, const cJSON *checks)
+{
+	const char *heading = "Self-test";
+	const cJSON *check;
+
+	cJSON_ArrayForEach(check, checks)
+	{
+		const char *name = text_of(check, "name"), *failure = text_of(check, "failure");
+
+		sheet_add(sheet, heading);
+		sheet_addf(sheet, "%s: %s%s%s%s", name ? name : "-",
+			   is_true(check, "passed") ? "passed" : "FAILED", failure ? ", " : "",
+			   failure ? failure : "",
+			   failure && !is_true(check, "matters") ? " (Go never asks)" : "");
+		heading = " ";
+	}
+}
+
+void print_doctor(const cJSON *answer, const struct print_options *options, FILE *out)
+{
+	_cleanup_(sheet_done) struct sheet sheet = {.n_columns = 2};
+	const char *kernel = text_of(answer, "kernel"), *version = text_of(answer, "version");
+
+	(void)options;
+	sheet_add(&sheet, "tsunagid");
+	sheet_add(&sheet, version ? version : "-");
+	sheet_add(&sheet, "Kernel");
+	sheet_add(&sheet, kernel ? kernel : "-");
+	add_tap(&sheet, member(answer, "tap"));
+	add_features(&sheet, member(answer, "features"));
+	add_checks(&sheet, member(answer, "checks"));
+	sheet_print(&sheet, out);
+}
+
 static void print_process(const cJSON *process, FILE *out)
 {
 	static const char *const rows[][2] = {

@@ -19,6 +19,7 @@ void print_status(const cJSON *answer, const struct print_options *options, FILE
 void print_processes(const cJSON *answer, const struct print_options *options, FILE *out);
 void print_traces(const cJSON *answer, const struct print_options *options, FILE *out);
 void print_trace(const cJSON *answer, const struct print_options *options, FILE *out);
+void print_doctor(const cJSON *answer, const struct print_options *options, FILE *out);
 void print_counters(const cJSON *answer, const struct print_options *options, FILE *out);
 
 /* The answer's own text, indented: numbers stay digit for digit what the daemon wrote. */

@@ -30,6 +30,7 @@ static const struct command commands[] = {
 	{"traces", ARGUMENT_NONE, false, print_traces},
 	{"trace", ARGUMENT_TRACE_ID, true, print_trace},
 	{"counters", ARGUMENT_NONE, false, print_counters},
+	{"doctor", ARGUMENT_NONE, false, print_doctor},
 };
 
 struct options {
@@ -48,6 +49,7 @@ static const char usage[] =
 	"  traces            the newest traces it keeps\n"
 	"  trace ID          one of them, drawn as a tree\n"
 	"  counters          what was made, lost, cut or refused, and how often\n"
+	"  doctor            what this kernel can do, what it refuses, and what was tried\n"
 	"\n"
 	"  --runtime-dir DIR where the daemon's socket is (default: /run/tsunagi)\n"
 	"  --json            the answer as JSON\n"

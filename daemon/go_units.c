@@ -487,6 +487,11 @@ const char *go_units_why_not(const struct go_units *u, uint32_t proc_id)
 	return user->file->why_not ? user->file->why_not : user->file->why_not_children;
 }
 
+const char *go_units_refusal(const struct go_units *u)
+{
+	return u->probe ? NULL : u->refusal.reason;
+}
+
 static int count_links(struct table_node *node, void *userdata)
 {
 	const struct go_file *f = container_of(node, struct go_file, node);

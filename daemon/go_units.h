@@ -43,3 +43,6 @@ void go_units_tick(struct go_units *u, uint64_t now_monotonic_ns);
 const char *go_units_why_not(const struct go_units *u, uint32_t proc_id);
 
 size_t go_units_links(const struct go_units *u);
+
+/* Why no Go program can be probed on this kernel; NULL: they can. */
+const char *go_units_refusal(const struct go_units *u);

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/utsname.h>
 
 #include "daemon_private.h"
 #include "export/json.h"
@@ -57,20 +58,34 @@ static void add_tap(struct daemon *d, cJSON *answer)
 	}
 }
 
+static void add_feature(cJSON *features, const char *name, const char *missing)
+{
+	cJSON *item = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(item, "name", name);
+	cJSON_AddBoolToObject(item, "available", !missing);
+	add_text(item, "reason", missing);
+	cJSON_AddItemToArray(features, item);
+}
+
+/* NULL: requests of Go processes carry 'traceparent' on, where it is configured. */
+static const char *why_not_propagated(const struct daemon *d)
+{
+	if (d->insert)
+		return insert_why_not(d->insert);
+	return d->insert_refusal.reason[0] ? d->insert_refusal.reason
+					   : "not configured (propagate)";
+}
+
 static void add_features(struct daemon *d, cJSON *answer)
 {
 	cJSON *features = cJSON_AddArrayToObject(answer, "features");
 	struct probe_feature known[PROBE_FEATURES];
 
 	probe_features(d->probe, known);
-	for (size_t i = 0; i < PROBE_FEATURES; i++) {
-		cJSON *item = cJSON_CreateObject();
-
-		cJSON_AddStringToObject(item, "name", known[i].name);
-		cJSON_AddBoolToObject(item, "available", !known[i].missing);
-		add_text(item, "reason", known[i].missing);
-		cJSON_AddItemToArray(features, item);
-	}
+	for (size_t i = 0; i < PROBE_FEATURES; i++)
+		add_feature(features, known[i].name, known[i].missing);
+	add_feature(features, "traceparent in requests of Go processes", why_not_propagated(d));
 }
 
 static double spans_lost(void)
@@ -139,6 +154,39 @@ static int report_status(struct daemon *d, cJSON *answer)
 	cJSON_AddNumberToObject(object, "map_bytes", (double)probe_map_bytes(d->probe));
 	cJSON_AddNumberToObject(answer, "links",
 				(double)(probe_links(d->probe) + go_units_links(d->go)));
+	return 0;
+}
+
+/* --- doctor */
+
+static void add_checks(const struct daemon *d, cJSON *answer)
+{
+	cJSON *checks = cJSON_AddArrayToObject(answer, "checks");
+	const struct insert_result *results = d->insert ? insert_results(d->insert) : NULL;
+
+	for (size_t i = 0; results && i < _INSERT_CHECK_MAX; i++) {
+		cJSON *item = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(item, "name", results[i].name);
+		cJSON_AddBoolToObject(item, "passed", !results[i].failure[0]);
+		add_text(item, "failure", results[i].failure[0] ? results[i].failure : NULL);
+		/* Go never asks for it. */
+		cJSON_AddBoolToObject(item, "matters", i != INSERT_CHECK_FIONREAD);
+		cJSON_AddItemToArray(checks, item);
+	}
+}
+
+static int report_doctor(struct daemon *d, cJSON *answer)
+{
+	struct utsname kernel;
+
+	cJSON_AddStringToObject(answer, "version", TSUNAGI_VERSION);
+	add_text(answer, "kernel", uname(&kernel) == 0 ? kernel.release : NULL);
+	add_tap(d, answer);
+	add_features(d, answer);
+	add_feature(cJSON_GetObjectItem(answer, "features"), "parents of calls of Go processes",
+		    go_units_refusal(d->go));
+	add_checks(d, answer);
 	return 0;
 }
 
@@ -347,6 +395,8 @@ int report_command(void *userdata, struct str command, struct str argument, cJSO
 		r = report_trace(d, argument, answer);
 	else if (str_equal(command, STR("counters")))
 		r = report_counters(d, answer);
+	else if (str_equal(command, STR("doctor")))
+		r = report_doctor(d, answer);
 	else
 		r = CONTROL_UNKNOWN_COMMAND;
 	if (r != 0) {

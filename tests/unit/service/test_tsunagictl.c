@@ -53,6 +53,12 @@ static const struct {
 	 "\"errors\":1}]}"},
 	{"trace", "abcd",
 	 "{\"trace_id\":\"abcd\",\"text\":\"GET /a\\n  GET /b\\u001b[0m\\n\",\"spans\":[]}"},
+	{"doctor", "",
+	 "{\"version\":\"0.1\",\"kernel\":\"6.18.0\",\"tap\":{\"name\":\"kprobe\",\"reason\":\"\","
+	 "\"refused\":[]},\"features\":[{\"name\":\"join\",\"available\":true}],"
+	 "\"checks\":[{\"name\":\"splice\",\"passed\":true,\"failure\":null,\"matters\":true},"
+	 "{\"name\":\"sendfile\",\"passed\":false,\"failure\":\"no bytes\",\"matters\":true},"
+	 "{\"name\":\"FIONREAD\",\"passed\":false,\"failure\":\"0\",\"matters\":false}]}"},
 	{"counters", "",
 	 "{\"counters\":[{\"name\":\"queue_full\",\"value\":3,\"help\":\"spans "
 	 "dropped\",\"side\":\"daemon\"},"
@@ -183,6 +189,14 @@ static void test_tables(void **state)
 			 "GET /a\n"
 			 "[0]\n");
 	expect("trace ABCD", "GET /a\n  GET /b?[0m\n[0]\n");
+	expect("doctor", "tsunagid   0.1\n"
+			 "Kernel     6.18.0\n"
+			 "Tap        kprobe\n"
+			 "Features   join: yes\n"
+			 "Self-test  splice: passed\n"
+			 "           sendfile: FAILED, no bytes\n"
+			 "           FIONREAD: FAILED, 0 (Go never asks)\n"
+			 "[0]\n");
 	expect("counters", "3  queue_full  daemon  spans dropped\n[0]\n");
 	expect("counters --all", "3  queue_full  daemon  spans dropped\n"
 				 "0  ring_full   kernel  records dropped\n"

@@ -1,0 +1,270 @@
+/*
+ * Header insertion in the kernel (root): what is tried at every start, and that the bytes are right
+ * when the socket has little or no room left. Real Go programs are in tests/e2e.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "event/reader.h"
+#include "probe/insert.h"
+
+#define LINE_BYTES 70
+#define BYTES_MAX  (1 << 18)
+
+static struct probe *probe;
+static struct insert *insert;
+static struct event_reader *reader;
+
+static void forget(void *userdata, const struct event *e)
+{
+	(void)userdata;
+	(void)e;
+}
+
+/* TSUNAGI_TAP names the tap to be tested, as for test_tap. */
+static int wanted_tap(void)
+{
+	const char *name = getenv("TSUNAGI_TAP");
+
+	for (int i = 0; name && i < _PROBE_TAP_MAX; i++)
+		if (strcmp(name, probe_tap_name((enum probe_tap)i)) == 0)
+			return i;
+	return -1;
+}
+
+static int setup(void **state)
+{
+	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0}, refusal = {0};
+	struct probe_process self = {.pid = (uint32_t)getpid(), .proc_id = 5, .propagates = true};
+	struct probe_options options = {.tap = wanted_tap(),
+					.head_bytes_max = 16384,
+					.processes_max = 16,
+					.requests_max = 64,
+					.connections_max = 64,
+					.ring_bytes = 65536,
+					.inserts = true};
+
+	(void)state;
+	if (probe_new(&options, &probe, refusals) != 0) {
+		printf("no tap\n");
+		return -1;
+	}
+	if (insert_new(probe, &insert, &refusal) != 0) {
+		printf("refused: %s\n", refusal.reason);
+		return 0;
+	}
+	return probe_process_set(probe, &self)
+		       ?: event_reader_new(probe_ring_fd(probe), forget, NULL, &reader);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	event_reader_free(reader);
+	insert_free(insert);
+	probe_free(probe);
+	return 0;
+}
+
+static uint64_t counter(const char *name)
+{
+	for (size_t i = 0; i < probe_counters(); i++)
+		if (strcmp(probe_counter_name(i), name) == 0)
+			return probe_counter_read(probe, i);
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+static void test_checks(void **state)
+{
+	(void)state;
+	if (!insert)
+		skip();
+	for (size_t i = 0; i < _INSERT_CHECK_MAX; i++) {
+		const struct insert_result *r = &insert_results(insert)[i];
+
+		printf("%s: %s\n", r->name, r->failure[0] ? r->failure : "passed");
+		if (i != INSERT_CHECK_FIONREAD)
+			assert_string_equal(r->failure, "");
+	}
+	assert_null(insert_why_not(insert));
+	/* What the test did was counted, and is forgotten. */
+	assert_int_equal(counter("inserted"), 0);
+}
+
+/* --- no room */
+
+struct ends {
+	int client, server;
+	char sent[BYTES_MAX], got[BYTES_MAX];
+	size_t n_sent, n_got;
+};
+
+static struct ends e;
+
+static void open_ends(int send_bytes)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 2304, on = 1;
+	socklen_t length = sizeof(address);
+
+	assert_int_equal(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	e.client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(setsockopt(e.client, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(int)), 0);
+	assert_int_equal(connect(e.client, (struct sockaddr *)&address, sizeof(address)), 0);
+	setsockopt(e.client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	fcntl(e.client, F_SETFL, O_NONBLOCK);
+	e.server = accept(listener, NULL, NULL);
+	assert_true(e.server >= 0);
+	close(listener);
+	e.n_sent = e.n_got = 0;
+}
+
+/* Up to 'max' bytes, of those that come within 'wait_ms'. */
+static size_t read_some(size_t max, int wait_ms)
+{
+	struct pollfd ready = {.fd = e.server, .events = POLLIN};
+	ssize_t n;
+
+	if (poll(&ready, 1, wait_ms) != 1)
+		return 0;
+	n = recv(e.server, e.got + e.n_got, MIN(max, sizeof(e.got) - e.n_got), MSG_DONTWAIT);
+	assert_true(n >= 0);
+	e.n_got += (size_t)n;
+	return (size_t)n;
+}
+
+/* All of it; the peer reads only when there is no room. */
+static void write_all(const char *bytes, size_t n)
+{
+	assert_true(e.n_sent + n <= sizeof(e.sent));
+	memcpy(e.sent + e.n_sent, bytes, n);
+	e.n_sent += n;
+	while (n) {
+		ssize_t r = send(e.client, bytes, n, MSG_NOSIGNAL);
+
+		if (r < 0) {
+			assert_int_equal(errno, EAGAIN);
+			read_some(700, 100);
+			continue;
+		}
+		assert_in_range(r, 1, n);
+		bytes += r;
+		n -= (size_t)r;
+	}
+}
+
+static void answer(void)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+	char got[64];
+
+	assert_int_equal(send(e.server, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	for (size_t n = 0; n < strlen(text);) {
+		struct pollfd ready = {.fd = e.client, .events = POLLIN};
+		ssize_t r = poll(&ready, 1, 1000) == 1 ? read(e.client, got, sizeof(got)) : -1;
+
+		assert_true(r > 0);
+		n += (size_t)r;
+	}
+}
+
+/* Takes the lines out of what has come; returns how many there were. */
+static unsigned int take_out_lines(void)
+{
+	static const char name[] = "traceparent: 00-";
+	unsigned int lines = 0;
+	char *at;
+
+	while ((at = memmem(e.got, e.n_got, name, strlen(name)))) {
+		size_t place = (size_t)(at - e.got);
+
+		assert_true(place + LINE_BYTES + 2 <= e.n_got);
+		assert_memory_equal(at + LINE_BYTES - 2, "\r\n\r\n", 4);
+		memmove(at, at + LINE_BYTES, e.n_got - place - LINE_BYTES);
+		e.n_got -= LINE_BYTES;
+		lines++;
+	}
+	return lines;
+}
+
+/*
+ * A body that is answered before it has been read fills the socket to some degree; then a request
+ * follows.
+ */
+static unsigned int send_request_behind(int send_bytes, size_t body, size_t padding)
+{
+	static char text[BYTES_MAX];
+	unsigned int lines;
+	int n;
+
+	open_ends(send_bytes);
+	n = snprintf(text, sizeof(text),
+		     "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", body);
+	write_all(text, (size_t)n);
+	memset(text, 'b', body);
+	write_all(text, body);
+	answer();
+	n = snprintf(text, sizeof(text), "GET /2 HTTP/1.1\r\nHost: a\r\nPadding: %0*d\r\n\r\n",
+		     (int)padding, 0);
+	write_all(text, (size_t)n);
+	while (read_some(sizeof(e.got), e.n_got < e.n_sent ? 1000 : 5))
+		;
+	lines = take_out_lines();
+	assert_int_equal(e.n_got, e.n_sent);
+	assert_memory_equal(e.got, e.sent, e.n_sent);
+	close(e.client);
+	close(e.server);
+	return lines;
+}
+
+static void test_no_room(void **state)
+{
+	unsigned int lines = 0, rounds = 0;
+
+	(void)state;
+	if (!insert)
+		skip();
+	for (int send_bytes = 2304; send_bytes <= 20000; send_bytes += 1777)
+		for (size_t body = 0; body < 24000; body += 1009) {
+			lines += send_request_behind(send_bytes, body, 1 + body * 7 % 2600);
+			event_reader_drain(reader);
+			rounds++;
+		}
+	printf("%u rounds, %u lines, %llu without room\n", rounds, lines,
+	       (unsigned long long)counter("insert_no_room"));
+	assert_true(lines > rounds / 10);
+	assert_true(counter("insert_no_room") > rounds / 10);
+	assert_int_equal(counter("inserted"), lines);
+	assert_int_equal(counter("insert_undone"), 0);
+	assert_int_equal(counter("insert_dropped"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_checks),
+		cmocka_unit_test(test_no_room),
+	};
+
+	if (geteuid() != 0) {
+		printf("needs root\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
