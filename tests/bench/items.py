@@ -70,6 +70,25 @@ def item_go_chain(run, rounds):
     return served(run, rounds, [front, back], front, 64, 3, 6.0, "percent")
 
 
+def item_go_insert(run, rounds):
+    """CPU a request of the Go front and back, with the daemon in both cases: without and with propagation."""
+    need("go", "wrk")
+    quiet_log(run, "front", "back")
+    front, back = go_chain(run)
+    path, endpoint = path_of_success(front.port), sink(run)
+    wrk(front.port, path, 64, 1)
+    off, on = [], []
+    for _ in range(rounds):
+        for figures, extra in ((off, ""), (on, "propagate: on\n")):
+            with tracing(run, 2, endpoint, extra=extra) as daemon:
+                # connections that are there already are taken in, and their first requests go without
+                wrk(front.port, path, 64, 1)
+                figures.append(load_figures(lambda: wrk(front.port, path, 64, LOAD_SECONDS), [front, back], daemon, 3))
+                inserted = daemon.counters()["inserted"]
+                expect(bool(inserted) == bool(extra), f"{inserted} headers with '{extra.strip()}'")
+    return cpu_rows(off, on, 1.5, "difference")
+
+
 def item_java_chain(run, rounds):
     """CPU a request of the two thread-per-request Java services together, at 32 connections."""
     need("java", "wrk")

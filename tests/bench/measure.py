@@ -97,9 +97,9 @@ def status_of(daemon):
 
 
 @contextlib.contextmanager
-def tracing(run, traced, endpoint=None, arguments=()):
-    """The daemon, once it has found so many processes of the run; ended after that."""
-    daemon = run.daemon(run.config(endpoint=endpoint), arguments=arguments)
+def tracing(run, traced, endpoint=None, arguments=(), extra=""):
+    """The daemon, once it has found so many processes of the run; ended after that. 'extra': of its configuration."""
+    daemon = run.daemon(run.config(extra, endpoint=endpoint), arguments=arguments)
     wait_until(lambda: status_of(daemon)["processes"]["traced"] >= traced, 10, f"{traced} traced processes")
     try:
         yield daemon
