@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import random
 import re
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 
 import apps
 from cases_chains import chain_hops, go_chain, need
-from harness import Skip, expect, expect_true, scaled
+from harness import Failure, Skip, expect, expect_true, scaled, tail
 from judge import expand, span_path
 from networks import Network
 
@@ -71,6 +72,7 @@ def case_insert_few(run):
 
 
 LINE = re.compile(rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-03\r\n(?=\r\n)")
+HEAD = re.compile(rb"(\w+ /\w+/?\d* HTTP/1.1\r\n.*?)\r\n\r\n", re.DOTALL)
 OWN = b"00-0af7651916cd43dd8448eb211c80319c-"
 
 
@@ -88,21 +90,41 @@ def lines_in(sent, read):
     return lines if sent == read[at:] else f"{len(sent)} bytes are not the {len(read) - at} that were read"
 
 
-def compare_bytes(directory, may_lack=False):
-    """Every connection's bytes at both ends. Returns how many lines were put in, and how many connections there were."""
-    n_lines, ids, connections = 0, set(), 0
-    for sent in sorted(directory.glob("sent-*")):
-        port = sent.name.split("-")[1]
-        found = lines_in(sent.read_bytes(), (directory / f"read-{port}").read_bytes())
+class Comparison:
+    """Holds the bytes of connections that are over against each other, and removes them."""
+
+    def __init__(self, directory, may_lack=False):
+        self.directory, self.may_lack = directory, may_lack
+        self.lines, self.connections = 0, 0
+        self.ids = set()
+
+    def take(self, closed_before=None):
+        """All connections whose client has closed them, or did before a time."""
+        for told in sorted(self.directory.glob("lines-*")):
+            if closed_before and told.stat().st_mtime > closed_before:
+                continue
+            port = told.name.split("-")[1]
+            sent, read = self.directory / f"sent-{port}", self.directory / f"read-{port}"
+            self.compare(port, sent.read_bytes(), read.read_bytes(), told.read_text())
+            for path in (told, sent, read):
+                path.unlink()
+
+    def compare(self, port, sent, read, told):
+        found = lines_in(sent, read)
         expect(not isinstance(found, str), f"connection {port}: {found}")
-        least, most = map(int, (directory / f"lines-{port}").read_text().split())
-        expect((may_lack or least <= len(found)) and len(found) <= most,
-               f"connection {port}: {len(found)} lines, not {least} to {most}")
-        connections += 1
-        n_lines += len(found)
-        ids.update(line[20:65] for line in found)
-    expect(len(ids) == n_lines, f"{n_lines} lines with {len(ids)} different ids")
-    return n_lines, connections
+        least, most = map(int, told.split())
+        if not ((self.may_lack or least <= len(found)) and len(found) <= most):
+            without = [head.group(1).decode() for head in HEAD.finditer(read) if b"raceparent" not in head.group()]
+            raise Failure(f"connection {port}: {len(found)} lines, not {least} to {most}; without: {without[:9]}")
+        self.connections += 1
+        self.lines += len(found)
+        self.ids.update(line[20:65] for line in found)
+        expect(len(self.ids) == self.lines, f"{self.lines} lines with {len(self.ids)} different ids")
+
+    def finish(self):
+        self.take()
+        left = sorted(path.name for path in self.directory.iterdir())
+        expect(not left, f"connections that were not closed: {left[:3]}")
 
 
 def exchange_bytes(run, rounds, seed=1):
@@ -126,13 +148,16 @@ def case_insert_bytes(run):
     daemon = run.daemon(config=bytes_config(run))
     need_propagation(daemon)
     directory, client = exchange_bytes(run, scaled(20))
-    status = client.wait(200)
-    expect(status == 0, f"the client says: {client.stdout.strip()}")
-    n, connections = compare_bytes(directory)
+    comparison = Comparison(directory)
+    while client.running():
+        time.sleep(1)
+        comparison.take(closed_before=time.time() - 5)
+    expect(client.wait(1) == 0, f"the client says: {client.stdout.strip()}")
+    comparison.finish()
     counters = daemon.counters()
-    expect(counters["inserted"] == n, f"{counters['inserted']} lines counted, {n} came")
+    expect(counters["inserted"] == comparison.lines, f"{counters['inserted']} lines counted, {comparison.lines} came")
     expect(counters["insert_dropped"] == counters["insert_undone"] == 0, "a line was taken out again")
-    return f"{n} lines on {connections} connections; own {counters['insert_own']}"
+    return f"{comparison.lines} lines on {comparison.connections} connections; own {counters['insert_own']}"
 
 
 def socket_maps(process):
@@ -160,10 +185,11 @@ def case_insert_off(run):
     directory, client = exchange_bytes(run, scaled(2))
     status = client.wait(60)
     expect(status == 0, f"the client says: {client.stdout.strip()}")
-    n, connections = compare_bytes(directory, may_lack=True)
-    expect(n == 0, f"{n} lines")
+    comparison = Comparison(directory, may_lack=True)
+    comparison.finish()
+    expect(comparison.lines == 0, f"{comparison.lines} lines")
     expect(not socket_maps(daemon), "there is a map of sockets")
-    return f"{connections} connections as they were"
+    return f"{comparison.connections} connections as they were"
 
 
 def case_insert_others(run):
@@ -205,19 +231,26 @@ discover:
 def case_insert_killed(run):
     """The daemon is killed and started again under load: no request fails, and no line is cut."""
     need("go")
+    front, _ = go_chain(run)
     need_propagation(run.daemon(config=bytes_config(run)))
     directory, client = exchange_bytes(run, scaled(150))
-    kills = 0
+    comparison = Comparison(directory, may_lack=True)
+    daemon, kills, loaded = run.processes[2], 0, 0
     while client.running():
-        daemon = run.processes[-1] if kills else run.processes[0]
+        load = run.load_start(front.port, 6_000, 32, name=f"load{kills}", id=f"{kills}-{{n}}")
+        time.sleep(random.uniform(0.2, 0.6))
+        expect(load.running(), "the load was over too soon")
         daemon.stop(signal_number=signal.SIGKILL)
         kills += 1
-        run.daemon(config=bytes_config(run), name=f"tsunagid{kills}")
-        time.sleep(0.2)
+        daemon = run.daemon(config=bytes_config(run), name=f"tsunagid{kills}")
+        expect(load.wait(60) == 0, f"load: {load.stdout.strip()} {tail(load.stderr_path)}")
+        loaded += json.loads(load.stdout)["requests"]
+        comparison.take(closed_before=time.time() - 5)
     expect(client.wait(1) == 0, f"the client says: {client.stdout.strip()}")
-    n, connections = compare_bytes(directory, may_lack=True)
-    expect(kills >= 3 and n > 100, f"only {kills} kills and {n} lines")
-    return f"{kills} kills, {n} lines on {connections} connections"
+    comparison.finish()
+    expect(kills >= 3 and comparison.lines > 100, f"only {kills} kills and {comparison.lines} lines")
+    return (f"{kills} kills, {loaded} requests, {comparison.lines} lines on {comparison.connections} "
+            f"connections that were compared")
 
 
 def case_insert_late(run):
