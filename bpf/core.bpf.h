@@ -293,6 +293,11 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	c = conn_of(sk, WORK_SEND_END + copy, &actor);
 	if (!c)
 		return;
+#ifndef BASIC
+	/* The application sends again what did not leave of a message. */
+	if (c->has_messages)
+		return;
+#endif
 	tp = tcp_of(sk);
 	if (!tp)
 		return;

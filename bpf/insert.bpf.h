@@ -440,6 +440,7 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 	w = work_begin(slot, &actor, c);
 	if (!w)
 		return SK_PASS;
+	c->has_messages = 1;
 	w->is_tx = 1;
 	w->bytes = msg->size;
 	w->ack = READ(tp, copied_seq);
@@ -447,6 +448,9 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 	source_of_message(w, c, msg);
 	is_known = is_in_step(c, tp);
 	follow(w, c, READ(tp, write_seq), sent_offset(tp));
+	/* A response: no tap may tell when the call that sends it returns. */
+	if (c->role == ROLE_SERVER)
+		finish_sent(c, c->done_seq);
 	if (!w->requests || c->off || c->role != ROLE_CLIENT || !(c->known.flags & PROC_PROPAGATES))
 		return SK_PASS;
 	counter = is_known ? why_not(w, c) : COUNT_INSERT_UNPROVEN;

@@ -313,6 +313,8 @@ struct conn {
 	__u64 withheld_bytes;
 	__u32 start_seq; /* where the newest send began, */
 	__u32 has_start; /* if one was seen */
+#else
+	__u64 has_messages; /* what is sent is followed before TCP has it (insert.bpf.h) */
 #endif
 	struct stream rx, tx;
 };
