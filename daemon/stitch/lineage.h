@@ -19,24 +19,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/table.h"
 #include "model/event.h"
 #include "model/span.h"
+#include "stitch/branch.h"
 #include "stitch/exchange.h"
 
 /* How long the first answers of a process wait for one that says the contrary. */
 #define LINEAGE_GRACE_NS (250 * NSEC_PER_MSEC)
 
-struct branch;
-
-struct branch_list {
-	struct branch *first, *last;
-};
-
 struct lineage {
-	struct table table;        /* branches by span id */
-	struct table goroutines;   /* those of inherited calls, by process and goroutine */
-	struct branch_list graces; /* servers that have answered, the oldest first */
+	struct branch_table branches;
+	struct wait_list graces; /* servers that have answered */
 	size_t held_bytes, held_bytes_max;
 
 	/* Takes the reference. */

@@ -319,7 +319,7 @@ static void test_goroutine_ends_first(void **state)
 
 	inherited_chain(sc);
 	goroutine_ended(sc, SCENE_PROC, GOROUTINE);
-	assert_int_equal(sc->n_spans, 0);
+	assert_int_equal(sc->n_spans, 2);
 	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
 	assert_whole(sc);
 }
