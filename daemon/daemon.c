@@ -620,9 +620,9 @@ int daemon_run(const struct daemon_options *options)
 			  "processes have other numbers (docker: --pid=host, Kubernetes: hostPID)");
 		return EXIT_FAILURE;
 	}
-	warn_capabilities();
 	r = daemon_start(&d);
 	if (r >= 0) {
+		warn_capabilities();
 		if (options->print != DAEMON_PRINT_NONE)
 			d.hint_ns = now_ns(CLOCK_MONOTONIC) + HINT_NS;
 		log_info("Ready, %s tap, %" PRIu64 " processes traced, %s",
