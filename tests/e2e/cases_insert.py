@@ -47,9 +47,11 @@ def expect_headers(run, spans, may_lack=False):
     return len(answered) - lacking
 
 
-def insert_chain(run, requests, connections):
+def insert_chain(run, requests, connections, address="127.0.0.1"):
     need("go")
-    front, back = go_chain(run)
+    program = apps.go_chain()
+    back = run.app("back", [program, "back", f"{address}:{{port}}", "{log}"])
+    front = run.app("front", [program, "front", "{port}", "{log}", f"{address}:{back.port}"])
     daemon = run.daemon(config=run.config(ON))
     need_propagation(daemon)
     run.load(front.port, requests, connections)
@@ -67,8 +69,8 @@ def case_insert_chain(run):
 
 
 def case_insert_few(run):
-    """The same for slow machines: 300 requests at 8 connections."""
-    return insert_chain(run, 300, 8)
+    """The same for slow machines, over IPv6: 300 requests at 8 connections."""
+    return insert_chain(run, 300, 8, "[::1]")
 
 
 LINE = re.compile(rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-03\r\n(?=\r\n)")
