@@ -105,19 +105,19 @@ class Comparison:
         for told in sorted(self.directory.glob("lines-*")):
             if closed_before and told.stat().st_mtime > closed_before:
                 continue
-            port = told.name.split("-")[1]
-            sent, read = self.directory / f"sent-{port}", self.directory / f"read-{port}"
-            self.compare(port, sent.read_bytes(), read.read_bytes(), told.read_text())
+            name = told.name.removeprefix("lines-")
+            sent, read = self.directory / f"sent-{name}", self.directory / f"read-{name}"
+            self.compare(name, sent.read_bytes(), read.read_bytes(), told.read_text())
             for path in (told, sent, read):
                 path.unlink()
 
-    def compare(self, port, sent, read, told):
+    def compare(self, name, sent, read, told):
         found = lines_in(sent, read)
-        expect(not isinstance(found, str), f"connection {port}: {found}")
+        expect(not isinstance(found, str), f"connection {name}: {found}")
         least, most = map(int, told.split())
         if not ((self.may_lack or least <= len(found)) and len(found) <= most):
             without = [head.group(1).decode() for head in HEAD.finditer(read) if b"raceparent" not in head.group()]
-            raise Failure(f"connection {port}: {len(found)} lines, not {least} to {most}; without: {without[:9]}")
+            raise Failure(f"connection {name}: {len(found)} lines, not {least} to {most}; without: {without[:9]}")
         self.connections += 1
         self.lines += len(found)
         self.ids.update(line[20:65] for line in found)

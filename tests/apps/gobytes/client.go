@@ -21,11 +21,15 @@ const own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 type client struct {
 	address, dir string
 	random       *rand.Rand
+	dialed       int
 }
 
 // dial connects; so many lines of the daemon's may be in what is sent.
 func (c *client) dial(least, most int) (*recorded, error) {
-	conn, err := net.Dial("tcp", c.address)
+	c.dialed++
+	own := net.IPv4(127, byte(1+c.dialed>>16), byte(c.dialed>>8), byte(c.dialed))
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: own}}
+	conn, err := dialer.Dial("tcp", c.address)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +296,7 @@ func (c *client) raw() error {
 }
 
 func run(address, dir string, rounds int, seed int64) error {
-	c := &client{address, dir, rand.New(rand.NewSource(seed))}
+	c := &client{address: address, dir: dir, random: rand.New(rand.NewSource(seed))}
 	time.Sleep(500 * time.Millisecond) // until it is traced
 	for i := 0; i < rounds; i++ {
 		sizes := []int{0, 1, 100, 3900, 4000, 4095, 4096, 4097, 32768, 65536, c.random.Intn(200000)}

@@ -4,8 +4,8 @@
 //	bytes peer   PORT DIR               answers HTTP/1, tunnels and protocols of its own; records what it reads
 //	bytes client PORT DIR ROUNDS SEED   sends requests of every form; records what it writes
 //
-// A connection's bytes are in DIR/sent-PORT and DIR/read-PORT, by the client's port. The client says in DIR/lines-PORT
-// how many lines of the daemon's it may have got: "least most".
+// A connection's bytes are in DIR/sent-NAME and DIR/read-NAME. NAME is the client's address, which it uses once. It says
+// in DIR/lines-NAME how many lines of the daemon's it may have got: "least most".
 package main
 
 import (
@@ -34,11 +34,7 @@ func record(conn net.Conn, dir string, isClient bool) (*recorded, error) {
 	if isClient {
 		name, address = "sent", conn.LocalAddr()
 	}
-	_, port, err := net.SplitHostPort(address.String())
-	if err != nil {
-		return nil, err
-	}
-	out, err := os.Create(filepath.Join(dir, name+"-"+port))
+	out, err := os.Create(filepath.Join(dir, name+"-"+address.String()))
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,7 @@ __attribute__((unused)) static void end_call(struct end *e, bool is_tx, const ch
 	w->g = e->g;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
+	w->requests = 0;
 	w->is_tx = is_tx;
 	w->is_blocking = e->is_blocking;
 	w->bytes = n;
