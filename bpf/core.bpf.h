@@ -210,6 +210,16 @@ static __always_inline bool has_unseen(struct sock *sk, const struct conn *c)
 	return s->phase == PHASE_OUT_OF_STEP || passed > s->offset + 2 || c->unreported != 0;
 }
 
+/* Whether what is sent is followed before TCP has it (insert.bpf.h). */
+static __always_inline bool has_messages(const struct conn *c)
+{
+#ifdef BASIC
+	return false;
+#else
+	return c->has_messages;
+#endif
+}
+
 /* Whether a stream has been followed up to 'seq'. */
 static __always_inline bool is_past(const struct stream *s, __u32 seq)
 {
@@ -250,7 +260,7 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	if (!tp)
 		return;
 	seq = READ(tp, write_seq);
-	if (copy && is_past(&c->tx, seq + (__u32)bytes))
+	if ((copy || has_messages(c)) && is_past(&c->tx, seq + (__u32)bytes))
 		return;
 	w = work_begin(slot, &actor, c);
 	if (!w)
@@ -293,11 +303,9 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	c = conn_of(sk, WORK_SEND_END + copy, &actor);
 	if (!c)
 		return;
-#ifndef BASIC
 	/* The application sends again what did not leave of a message. */
-	if (c->has_messages)
+	if (has_messages(c))
 		return;
-#endif
 	tp = tcp_of(sk);
 	if (!tp)
 		return;

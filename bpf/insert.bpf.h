@@ -60,25 +60,36 @@ int in_connection(struct bpf_sock_ops *ops)
 	return 1;
 }
 
-/* --- the slot of scratch memory: a program for messages may be preempted by another */
+/*
+ * --- scratch memory: where tasks are preempted, this program may be in the middle of another message
+ * on the same CPU, and the kernel does not skip it as it does those of tracing.
+ */
 
-static __always_inline bool slot_take(__u32 *key)
+/* Whoever adds one and then finds one is alone. The first slot that is free, else 0. */
+static __always_inline __u32 slot_take(void)
 {
-	__u32 value = 0, first = bpf_get_smp_processor_id() * COPIES, i;
+	struct work *w;
+	__u32 slot, i;
 
 	for (i = 0; i < COPIES; i++) {
-		*key = first + i;
-		if (!insert_is_preemptible ||
-		    !bpf_map_update_elem(&insert_slots, key, &value, BPF_NOEXIST))
-			return true;
+		slot = WORK_INSERT + i;
+		w = bpf_map_lookup_elem(&works, &slot);
+		if (!w)
+			return 0;
+		__sync_fetch_and_add(&w->users, 1);
+		if (*(volatile __u64 *)&w->users == 1)
+			return slot;
+		__sync_fetch_and_add(&w->users, -1);
 	}
-	return false;
+	return 0;
 }
 
-static __always_inline void slot_give(__u32 *key)
+static __always_inline void slot_give(__u32 slot)
 {
-	if (insert_is_preemptible)
-		bpf_map_delete_elem(&insert_slots, key);
+	struct work *w = bpf_map_lookup_elem(&works, &slot);
+
+	if (w)
+		__sync_fetch_and_add(&w->users, -1);
 }
 
 /* --- the message */
@@ -467,7 +478,7 @@ int in_message(struct sk_msg_md *msg)
 	struct bpf_sock *sk = msg->sk;
 	struct tcp_sock *tp;
 	int verdict;
-	__u32 key;
+	__u32 slot;
 
 	if (!may_be_selected() || !sk)
 		return SK_PASS;
@@ -475,11 +486,12 @@ int in_message(struct sk_msg_md *msg)
 	/* With TLS in the kernel these bytes are not what leaves. */
 	if (!tp || READ((struct inet_connection_sock *)tp, icsk_ulp_ops))
 		return SK_PASS;
-	if (!slot_take(&key)) {
+	slot = slot_take();
+	if (!slot) {
 		count(COUNT_INSERT_BUSY);
 		return SK_PASS;
 	}
-	verdict = message(msg, tp, WORK_INSERT + key % COPIES);
-	slot_give(&key);
+	verdict = message(msg, tp, slot);
+	slot_give(slot);
 	return verdict;
 }

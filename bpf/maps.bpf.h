@@ -239,6 +239,7 @@ struct work {
 	__u32 request_end;
 #ifndef BASIC
 	/* Of a message that passes insert.bpf.h: */
+	__u64 users;                         /* of this memory, and who would be (slot_take()) */
 	__u64 user_buffer;                   /* where the application had it; 0: unknown */
 	struct piece pieces[MESSAGE_PIECES]; /* where it lies now */
 	__u8 line[LINE_BYTES + 2];           /* the one that goes in, and the blank one behind it */
@@ -366,21 +367,6 @@ struct {
 	__type(key, int);
 	__type(value, struct insertion);
 } insertions SEC(".maps");
-
-/*
- * insert_slots: slots of 'works' that are in use, by CPU and slot. Of preemptible kernels only, which
- * run a program for a message on a CPU where one is running already. An entry is there as long as
- * the program runs.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u32);
-} insert_slots SEC(".maps");
-
-/* Set by probe/ before loading. */
-const volatile __u32 insert_is_preemptible = 1;
 #endif
 
 #ifdef BASIC

@@ -38,7 +38,6 @@ int tap_fentry_open(const struct btf *kernel, struct tap *ret_tap,
 	if (!skeleton)
 		return -errno;
 	skeleton->rodata->recvmsg_arguments = n;
-	skeleton->rodata->insert_is_preemptible = tap_is_preemptible();
 	tap_choose_programs(kernel, skeleton->obj, tap_is_preemptible());
 	*ret_tap = TAP_VIEW(skeleton);
 	return 0;

@@ -22,7 +22,6 @@ int tap_tracepoint_open(const struct btf *kernel, struct tap *ret_tap,
 	skeleton = tap_tracepoint__open();
 	if (!skeleton)
 		return -errno;
-	skeleton->rodata->insert_is_preemptible = tap_is_preemptible();
 	tap_choose_programs(kernel, skeleton->obj, tap_tracepoints_are_preemptible(kernel));
 	*ret_tap = TAP_VIEW(skeleton);
 	return 0;
