@@ -239,7 +239,7 @@ def case_insert_killed(run):
     comparison = Comparison(directory, may_lack=True)
     daemon, kills, loaded = run.processes[2], 0, 0
     while client.running():
-        load = run.load_start(front.port, 6_000, 32, name=f"load{kills}", id=f"{kills}-{{n}}")
+        load = run.load_start(front.port, 6_000, 32, name=f"load{kills}", id=f"{kills}-{{n}}", rate=3000)
         time.sleep(random.uniform(0.2, 0.6))
         expect(load.running(), "the load was over too soon")
         daemon.stop(signal_number=signal.SIGKILL)
