@@ -11,7 +11,7 @@ import time
 
 import apps
 from cases_chains import chain_hops, go_chain, need
-from harness import Failure, Skip, expect, expect_true, scaled, tail
+from harness import Failure, Skip, expect, expect_true, scaled, tail, wait_until
 from judge import expand, span_path
 from networks import Network
 
@@ -92,6 +92,13 @@ def lines_in(sent, read):
     return lines if sent == read[at:] else f"{len(sent)} bytes are not the {len(read) - at} that were read"
 
 
+def process_state(daemon, pid):
+    for one in json.loads(daemon.control("processes", "--json"))["processes"]:
+        if one["pid"] == pid:
+            return one["state"]
+    return None
+
+
 class Comparison:
     """Holds the bytes of connections that are over against each other, and removes them."""
 
@@ -129,13 +136,17 @@ class Comparison:
         expect(not left, f"connections that were not closed: {left[:3]}")
 
 
-def exchange_bytes(run, rounds, seed=1):
+def exchange_bytes(run, daemon, rounds, seed=1):
     """A traced client and its peer, which is not; returns the directory with what they have recorded."""
     program = apps.go_bytes()
     directory = run.apps / "bytes"
     directory.mkdir()
     peer = run.app("peer", [program, "peer", "{port}", directory], log=False)
-    client = run.start("client", [program, "client", peer.port, directory, rounds, seed], ready=None)
+    client = run.start("client", [program, "client", peer.port, directory, rounds, seed], ready=None,
+                       stdin=subprocess.PIPE)
+    wait_until(lambda: process_state(daemon, client.pid) == "traced", 20, "a client that is traced")
+    client.popen.stdin.write(b"\n")
+    client.popen.stdin.flush()
     return directory, client
 
 
@@ -149,7 +160,7 @@ def case_insert_bytes(run):
     need("go")
     daemon = run.daemon(config=bytes_config(run))
     need_propagation(daemon)
-    directory, client = exchange_bytes(run, scaled(20))
+    directory, client = exchange_bytes(run, daemon, scaled(20))
     comparison = Comparison(directory)
     while client.running():
         time.sleep(1)
@@ -184,7 +195,7 @@ def case_insert_off(run):
     """propagate: off, by default: nothing changes, and there is no map of sockets."""
     need("go")
     daemon = run.daemon(config=bytes_config(run, propagation=""))
-    directory, client = exchange_bytes(run, scaled(2))
+    directory, client = exchange_bytes(run, daemon, scaled(2))
     status = client.wait(60)
     expect(status == 0, f"the client says: {client.stdout.strip()}")
     comparison = Comparison(directory, may_lack=True)
@@ -234,10 +245,11 @@ def case_insert_killed(run):
     """The daemon is killed and started again under load: no request fails, and no line is cut."""
     need("go")
     front, _ = go_chain(run)
-    need_propagation(run.daemon(config=bytes_config(run)))
-    directory, client = exchange_bytes(run, scaled(150))
+    daemon = run.daemon(config=bytes_config(run))
+    need_propagation(daemon)
+    directory, client = exchange_bytes(run, daemon, scaled(150))
     comparison = Comparison(directory, may_lack=True)
-    daemon, kills, loaded = run.processes[2], 0, 0
+    kills, loaded = 0, 0
     while client.running():
         load = run.load_start(front.port, 6_000, 32, name=f"load{kills}", id=f"{kills}-{{n}}", rate=3000)
         time.sleep(random.uniform(0.2, 0.6))

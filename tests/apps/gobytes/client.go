@@ -12,6 +12,7 @@ import (
 	"math/rand"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -297,7 +298,7 @@ func (c *client) raw() error {
 
 func run(address, dir string, rounds int, seed int64) error {
 	c := &client{address: address, dir: dir, random: rand.New(rand.NewSource(seed))}
-	time.Sleep(500 * time.Millisecond) // until it is traced
+	os.Stdin.Read(make([]byte, 1)) // until it is traced
 	for i := 0; i < rounds; i++ {
 		sizes := []int{0, 1, 100, 3900, 4000, 4095, 4096, 4097, 32768, 65536, c.random.Intn(200000)}
 		if i%20 == 0 {

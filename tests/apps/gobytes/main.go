@@ -2,7 +2,8 @@
 // written, by its own account, is compared with what its peer has read.
 //
 //	bytes peer   PORT DIR               answers HTTP/1, tunnels and protocols of its own; records what it reads
-//	bytes client PORT DIR ROUNDS SEED   sends requests of every form; records what it writes
+//	bytes client PORT DIR ROUNDS SEED   sends requests of every form when told to by standard input; records
+//	                                    what it writes
 //
 // A connection's bytes are in DIR/sent-NAME and DIR/read-NAME. NAME is the client's address, which it uses once. It says
 // in DIR/lines-NAME how many lines of the daemon's it may have got: "least most".
