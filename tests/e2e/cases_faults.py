@@ -46,7 +46,7 @@ def ring_overload(run, front, back, requests, connections):
     expected = expand(chain_hops(front, back), run.read_logs())
     for one in expected:
         one.may_be_unseen = one.may_lack_parent = True
-    verdict = judge.judge(spans, expected)
+    verdict = run.judge(spans, expected)
     named = {name: counters[name] for name in LOSS_COUNTERS if counters.get(name)}
     false = [problem for problem in verdict.problems if not problem.startswith("missing")]
     expect(not verdict.wrong and not verdict.extra, f"{verdict}; {false[:5]}; {named}")
