@@ -15,7 +15,8 @@ the process that it belongs to measured itself, at the edge of its system calls 
 the call that sent the first byte to after the one that read the last; a server span from having the request in hand to
 having given away the response. From below, only what the measuring thread can prove it lost in those calls is taken
 away. Where that is more than LOST_NS_MAX, or there is no such record, the span is "loose", not judged from below; a
-run is red when more than LOOSE_MAX of its spans are, unless the case says that they have to be.
+run is red when more than LOOSE_MAX of its spans are, unless the case says that they have to be. However few there
+are, one may have lost that much.
 
 Used by the cases of this folder and, for a look by hand, as a program (see main).
 """
@@ -87,6 +88,7 @@ class Verdict:
     excused: int = 0
     absent_allowed: int = 0
     loose: int = 0
+    unmeasured: int = 0                # of these, without any record
     may_be_loose: bool = False
     problems: list = dataclasses.field(default_factory=list)
 
@@ -101,7 +103,8 @@ class Verdict:
 
     @property
     def is_loose(self):
-        return not self.may_be_loose and self.loose > LOOSE_MAX * self.right
+        allowed = LOOSE_MAX * self.right
+        return not self.may_be_loose and (self.unmeasured > allowed or self.loose > max(allowed, 1))
 
     def __str__(self):
         more = f", {self.absent_allowed} roots where a parent may be absent" if self.absent_allowed else ""
@@ -334,6 +337,7 @@ class Judge:
             return
         if is_loose(span, expected):
             self.verdict.loose += 1
+            self.verdict.unmeasured += not expected.seen
         outcome, problem = self.check_parent(span, expected)
         if outcome == "right":
             self.verdict.right += 1

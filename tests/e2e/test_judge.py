@@ -206,7 +206,7 @@ class JudgeTest(unittest.TestCase):
         self.spans = true_spans(1)
         lasts = [span_ns(one) // MS for one in self.spans]
         verdict = self.measured(1, [last + 60 for last in lasts], lost=51)
-        self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 1, False))
+        self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 1, True))
         verdict = self.measured(1, [last - 6 for last in lasts], lost=51)
         self.assertEqual(verdict.wrong, 1)
 
@@ -224,6 +224,20 @@ class JudgeTest(unittest.TestCase):
         verdict = judge.judge(self.spans, expected)
         self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 4, False))
         self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
+
+    def test_one_may_have_lost_much(self):
+        """However few there are; but none may be without a measurement."""
+        self.spans = true_spans(2)
+        expected = judge.expand(HOPS, logs(2))
+        for other, one in zip(expected, self.spans):
+            other.seen = [witness.Seen(span_ns(one))]
+        expected[1].seen[0].lost = 51 * MS
+        verdict = judge.judge(self.spans, expected)
+        self.assertEqual((verdict.right, verdict.loose, verdict.ok), (6, 1, True))
+        expected[2].seen[0].lost = 51 * MS
+        self.assertFalse(judge.judge(self.spans, expected).ok)
+        expected[2].seen[0].lost, expected[1].seen = 0, []
+        self.assertFalse(judge.judge(self.spans, expected).ok)
 
     def test_several_measured(self):
         """A path that was asked for twice: one of the measurements must fit."""
@@ -249,7 +263,8 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(seen.find("server", 7, "/x/r-0"), [witness.Seen(68 * MS, 3 * MS, 1 * MS, 7)])
         self.assertEqual(seen.find("client", 8, "/back/r-0"), [witness.Seen(70 * MS, 4 * MS, 0, 7)])
         self.assertEqual(seen.find("client", 7, "/open"), [])
-        self.assertEqual(len(seen.exchanges), 2)
+        self.assertEqual(seen.find("server", 7, "/x/r-0q=1"), seen.find("server", 7, "/x/r-0"))
+        self.assertEqual(len(seen.exchanges), 3)
         self.spans = true_spans(1)
         self.spans[0]["pid"] = self.spans[1]["pid"] = 7
         expected = judge.expand(HOPS, logs(1))[:2]

@@ -33,12 +33,14 @@ def seen(kind, pid, first, last, eof):
     return Seen(end - after, last_lost, lost, pid)
 
 
-def path_of(head):
-    """The path of a request by its beginning; None if that is no HTTP/1."""
+def paths_of(head):
+    """What a request can be looked for by, as its beginning says: its path, and path and query, where it has one, in
+    one word (some cases tell requests apart so); nothing if that is no HTTP/1."""
     words = head.split(b"\r\n", 1)[0].split(b" ")
     if len(words) < 2 or not words[0].isalpha():
-        return None
-    return urllib.parse.urlsplit(words[1].decode("latin-1")).path
+        return set()
+    target = urllib.parse.urlsplit(words[1].decode("latin-1"))
+    return {target.path, target.path + target.query} - {""}
 
 
 class Witness:
@@ -58,8 +60,7 @@ class Witness:
 
     def add(self, one):
         first, last, (eof, role, pid, head) = one[0:3], one[3:6], one[6:]
-        path = path_of(head)
-        if path and last[1]:
+        for path in paths_of(head) if last[1] else ():
             self.exchanges[KINDS[role], path].append(seen(KINDS[role], pid, first, last, eof))
 
     def find(self, kind, pid, path):

@@ -446,6 +446,11 @@ ssize_t sendfile(int fd, int from, off_t *offset, size_t size)
 					 .is_send = true});
 }
 
+ssize_t sendfile64(int fd, int from, off64_t *offset, size_t size)
+{
+	return sendfile(fd, from, (off_t *)offset, size);
+}
+
 ssize_t splice(int from, off64_t *from_offset, int fd, off64_t *offset, size_t size,
 	       unsigned int flags)
 {
