@@ -195,7 +195,7 @@ class JudgeTest(unittest.TestCase):
                     (0, {}, True), (4, {}, True), (6, {}, False), (-4, {}, True), (-6, {}, False),
                     (6, {"lost": 3}, False), (-6, {"lost": 3}, True), (-9, {"lost": 3}, False),
                     (6, {"late": 3}, True), (9, {"late": 3}, False), (-6, {"late": 3}, False),
-                    (-54, {"lost": 50}, True), (-56, {"lost": 50}, False)):
+                    (-104, {"lost": 100}, True), (-106, {"lost": 100}, False)):
                 with self.subTest(one=one, off=off, **more):
                     verdict = self.measured(one, [last - off for last in lasts], **more)
                     self.assertEqual(verdict.wrong, 0 if is_right else 1, verdict.problems)
@@ -205,9 +205,9 @@ class JudgeTest(unittest.TestCase):
         """Never longer all the same, and it is counted."""
         self.spans = true_spans(1)
         lasts = [span_ns(one) // MS for one in self.spans]
-        verdict = self.measured(1, [last + 60 for last in lasts], lost=51)
+        verdict = self.measured(1, [last + 110 for last in lasts], lost=101)
         self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 1, True))
-        verdict = self.measured(1, [last - 6 for last in lasts], lost=51)
+        verdict = self.measured(1, [last - 6 for last in lasts], lost=101)
         self.assertEqual(verdict.wrong, 1)
 
     def test_few_may_be_loose(self):
@@ -220,7 +220,7 @@ class JudgeTest(unittest.TestCase):
         verdict = judge.judge(self.spans, expected)
         self.assertTrue(verdict.ok, verdict.problems)
         self.assertEqual((verdict.right, verdict.loose), (300, 3))
-        expected[3].seen = [witness.Seen(span_ns(self.spans[3]), lost=51 * MS)]
+        expected[3].seen = [witness.Seen(span_ns(self.spans[3]), lost=101 * MS)]
         verdict = judge.judge(self.spans, expected)
         self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 4, False))
         self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
@@ -231,10 +231,10 @@ class JudgeTest(unittest.TestCase):
         expected = judge.expand(HOPS, logs(2))
         for other, one in zip(expected, self.spans):
             other.seen = [witness.Seen(span_ns(one))]
-        expected[1].seen[0].lost = 51 * MS
+        expected[1].seen[0].lost = 101 * MS
         verdict = judge.judge(self.spans, expected)
         self.assertEqual((verdict.right, verdict.loose, verdict.ok), (6, 1, True))
-        expected[2].seen[0].lost = 51 * MS
+        expected[2].seen[0].lost = 101 * MS
         self.assertFalse(judge.judge(self.spans, expected).ok)
         expected[2].seen[0].lost, expected[1].seen = 0, []
         self.assertFalse(judge.judge(self.spans, expected).ok)
