@@ -115,9 +115,9 @@ int ask_daemon(const char *dir, const char *request, char **ret_answer)
 }
 
 /*
- * Read, not tried: who took the lock for a moment to see whether it is free could turn a daemon away
- * that starts just then. A killed daemon leaves a file with its pid, but no lock; a lock on another
- * file system may have the inode's number, but not the pid.
+ * Read, not tried: who took the lock for a moment to see whether it is free could turn a daemon
+ * away that starts just then. A killed daemon leaves a file with its pid, but no lock; a lock on
+ * another file system may have the inode's number, but not the pid.
  */
 pid_t ask_lock_holder(const char *dir)
 {

@@ -1,15 +1,18 @@
 /*
- * A library that is loaded into the services of the end-to-end tests (LD_PRELOAD) and writes down when each HTTP/1
- * exchange crossed the edge of the system calls: just before and just after the calls that carried its first and its
- * last bytes. So what a runtime does between its own clock and the call (collector, interpreter lock, scheduler) does
- * not stand between the judge's measurement and the span. The calls themselves stay what they were.
+ * A library that is loaded into the services of the end-to-end tests (LD_PRELOAD) and writes down
+ * when each HTTP/1 exchange crossed the edge of the system calls: just before and just after the
+ * calls that carried its first and its last bytes. So what a runtime does between its own clock
+ * and the call (collector, interpreter lock, scheduler) does not stand between the judge's
+ * measurement and the span. The calls themselves stay what they were.
  *
- * For each edge it also says how much of the call's time its thread can prove to have lost: what it computed, and,
- * if it was preempted in the call, what it waited for a CPU. A thread that only slept and was woken has lost nothing
- * after the bytes were there: its wait for a CPU came before it took them.
+ * For each edge it also says how much of the call's time its thread can prove to have lost: what
+ * it computed, and, if it was preempted in the call, what it waited for a CPU. A thread that only
+ * slept and was woken has lost nothing after the bytes were there: its wait for a CPU came before
+ * it took them.
  *
- * Records go to the shared mapping of the file named by WITNESS (made by the harness, see witness.py), so they
- * survive any end of the process. Without that file the library only passes calls on.
+ * Records go to the shared mapping of the file named by WITNESS (made by the harness, see
+ * witness.py), so they survive any end of the process. Without that file the library only passes
+ * calls on.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -401,7 +404,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 					 .is_send = true});
 }
 
-/* The first part of each message; more than MESSAGES_MAX are not needed for a request's beginning. */
+/* Each message's first part; a request's beginning needs no more than MESSAGES_MAX of them. */
 static size_t parts_of(const struct mmsghdr *messages, unsigned int count, struct iovec *parts)
 {
 	size_t n = 0;
