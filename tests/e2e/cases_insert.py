@@ -11,6 +11,7 @@ import time
 
 import apps
 from cases_chains import chain_hops, go_chain, need
+from cases_go import judge_warmed, warm
 from harness import Failure, Skip, expect, expect_true, scaled, tail, wait_until
 from judge import expand, span_path
 from networks import Network
@@ -71,6 +72,36 @@ def case_insert_chain(run):
 def case_insert_few(run):
     """The same for slow machines, over IPv6: 300 requests at 8 connections."""
     return insert_chain(run, 300, 8, "[::1]")
+
+
+def insert_warmed(run, mode):
+    need("go")
+    front, back = go_chain(run, [mode])
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    warm(front.port)
+    run.load(front.port, scaled(2_000), 16)
+    spans, expected = judge_warmed(run, daemon, chain_hops(front, back))
+    logs = run.read_logs()["back"]
+    headers = {request: record["headers"] for (_, request), record in logs.items() if not request.startswith("warm-")}
+    right = {span_path(span).rsplit("/", 1)[1]: header_of(span) for span in spans if span["kind"] == "client"}
+    return headers, right, expect_true(spans, expected)
+
+
+def case_insert_child(run):
+    """Goroutines that a request has begun: whom they work for is not certain when they call, so there is no header."""
+    headers, _, text = insert_warmed(run, "child")
+    sent = [request for request, header in headers.items() if header]
+    expect(not sent, f"{len(sent)} of {len(headers)} have a header, {sent[:3]}")
+    return f"{len(headers)} without; {text}"
+
+
+def case_insert_context(run):
+    """Calls that carry the request's context, from whatever goroutine: certain, so each has its header."""
+    headers, right, text = insert_warmed(run, "context")
+    wrong = [request for request, header in headers.items() if header != right.get(request)]
+    expect(headers and not wrong, f"{len(wrong)} of {len(headers)} are wrong, {wrong[:3]}")
+    return f"{len(headers)} headers; {text}"
 
 
 LINE = re.compile(rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-03\r\n(?=\r\n)")
