@@ -26,6 +26,7 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 		if (offset > 1) {
 			s->phase = PHASE_OUT_OF_STEP;
 			s->is_old = 1;
+			s->began_old = 1;
 		}
 		return true;
 	}

@@ -106,7 +106,8 @@ struct stream {
 	__u8 is_old;       /* open before we looked: the first bytes seen may be in mid-message */
 	__u8 in_head;      /* a head has begun (phase START with bytes, or HEAD) */
 	__u8 is_tentative; /* this head began where we were out of step: it may be none */
-	__u8 pad[3];
+	__u8 began_old;    /* as is_old, and stays */
+	__u8 pad[2];
 #ifdef BASIC
 	__u64 handle; /* subprogram.h */
 #endif

@@ -259,6 +259,12 @@ static __always_inline int why_not(const struct work *w, const struct conn *c)
 		return COUNT_INSERT_OWN;
 	if (w->requests != 1 || c->opened - c->closed != 1)
 		return COUNT_INSERT_PIPELINED;
+	/*
+	 * What we first saw may have been in an upload that looks like requests, and that was
+	 * answered before its end: but not twice.
+	 */
+	if (s->began_old && c->closed < 2)
+		return COUNT_INSERT_UNPROVEN;
 	if (s->facts.method == METHOD_CONNECT)
 		return COUNT_INSERT_METHOD;
 	if (w->decision.reason == DECISION_NONE_TRUNCATED || (c->lost & exchange_bit(s->exchange)))

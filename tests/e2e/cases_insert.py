@@ -299,7 +299,7 @@ def case_insert_killed(run):
 
 
 def case_insert_late(run):
-    """Connections that are older than the daemon: their requests have the header, from the second one on at the latest."""
+    """Connections that are older than the daemon: their requests have the header, from the third one on at the latest."""
     need("go")
     front, back = go_chain(run)
     run.load(front.port, 64, 8, name="before", prefix="/x/", id="before-{n}")

@@ -179,12 +179,31 @@ static void test_ends_of_heads(void **state)
 	send(&e, "GET /", 0, 0);
 }
 
+/* A stream that is older than we are is known for one, also when it has found its step. */
+static void test_older_stream(void **state)
+{
+	struct end e;
+
+	(void)state;
+	setup(NULL);
+	end_init(&e, 2, 11);
+	send(&e, GET, 1, strlen(GET));
+	assert_false(e.conn.tx.began_old);
+	end_init(&e, 3, 11);
+	e.moved[1] = 1000;
+	send(&e, GET, 1, strlen(GET));
+	end_recv(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	send(&e, GET, 1, strlen(GET));
+	assert_true(e.conn.tx.began_old);
+	assert_int_equal(e.conn.closed, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_certain),       cmocka_unit_test(test_below_a_thread),
 		cmocka_unit_test(test_header),        cmocka_unit_test(test_inherited),
-		cmocka_unit_test(test_ends_of_heads),
+		cmocka_unit_test(test_ends_of_heads), cmocka_unit_test(test_older_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
