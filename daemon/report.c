@@ -58,13 +58,13 @@ static void add_tap(struct daemon *d, cJSON *answer)
 	}
 }
 
-static void add_feature(cJSON *features, const char *name, const char *missing)
+static void add_feature(cJSON *features, const struct probe_feature *feature)
 {
 	cJSON *item = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(item, "name", name);
-	cJSON_AddBoolToObject(item, "available", !missing);
-	add_text(item, "reason", missing);
+	cJSON_AddStringToObject(item, "name", feature->name);
+	cJSON_AddBoolToObject(item, "available", !feature->missing);
+	add_text(item, "reason", feature->missing);
 	cJSON_AddItemToArray(features, item);
 }
 
@@ -84,8 +84,11 @@ static void add_features(struct daemon *d, cJSON *answer)
 
 	probe_features(d->probe, known);
 	for (size_t i = 0; i < PROBE_FEATURES; i++)
-		add_feature(features, known[i].name, known[i].missing);
-	add_feature(features, "traceparent in requests of Go processes", why_not_propagated(d));
+		add_feature(features, &known[i]);
+	add_feature(features, &(struct probe_feature){"Go probes shared by containers of one image",
+						      go_units_why_not_shared(d->go)});
+	add_feature(features, &(struct probe_feature){"traceparent in requests of Go processes",
+						      why_not_propagated(d)});
 }
 
 static double spans_lost(void)
@@ -154,6 +157,9 @@ static int report_status(struct daemon *d, cJSON *answer)
 	cJSON_AddNumberToObject(object, "map_bytes", (double)probe_map_bytes(d->probe));
 	cJSON_AddNumberToObject(answer, "links",
 				(double)(probe_links(d->probe) + go_units_links(d->go)));
+	object = cJSON_AddObjectToObject(answer, "go");
+	cJSON_AddNumberToObject(object, "executables", (double)go_units_executables(d->go));
+	cJSON_AddNumberToObject(object, "links", (double)go_units_links(d->go));
 	return 0;
 }
 
@@ -184,8 +190,9 @@ static int report_doctor(struct daemon *d, cJSON *answer)
 	add_text(answer, "kernel", uname(&kernel) == 0 ? kernel.release : NULL);
 	add_tap(d, answer);
 	add_features(d, answer);
-	add_feature(cJSON_GetObjectItem(answer, "features"), "parents of calls of Go processes",
-		    go_units_refusal(d->go));
+	add_feature(cJSON_GetObjectItem(answer, "features"),
+		    &(struct probe_feature){"parents of calls of Go processes",
+					    go_units_refusal(d->go)});
 	add_checks(d, answer);
 	return 0;
 }

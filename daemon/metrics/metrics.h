@@ -87,6 +87,12 @@
 	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")       \
 	X(METRIC_PARENTS_LET_GO, "parents_let_go",                                                 \
 	  "client spans given their parent before that was answered: it takes long")               \
+	X(METRIC_GO_PROBES_MOVED, "go_probes_moved",                                               \
+	  "probes of a Go program made anew through another container, as the one had ended")      \
+	X(METRIC_GO_PROBES_LOST, "go_probes_lost",                                                 \
+	  "probes of a Go program that no other container could give its file for")                \
+	X(METRIC_GO_FILES_UNKNOWN, "go_files_unknown",                                             \
+	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
 	X(METRIC_PROPAGATION_CONNECTIONS_MISSED, "propagation_connections_missed",                 \
 	  "connections older than the daemon whose requests go without our traceparent")
 
