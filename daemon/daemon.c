@@ -121,8 +121,7 @@ static void handle_revoke(void *userdata, uint64_t connection, uint32_t exchange
 static int handle_select(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
-	bool propagates = p->propagates && p->language == LANGUAGE_GO && d->insert &&
-			  !insert_why_not(d->insert);
+	bool propagates = propagation_applies(d, p);
 	struct go_facts go = {0};
 	int r;
 
@@ -325,31 +324,6 @@ static int on_discover(sd_event_source *source, void *userdata)
 
 /* --- start */
 
-static bool wants_insertion(const struct config *config)
-{
-	bool wants = config->propagate == CONFIG_PROPAGATE_ON;
-
-	for (size_t i = 0; i < config->n_services; i++)
-		wants |= config->services[i].propagate == CONFIG_PROPAGATE_ON;
-	return wants;
-}
-
-static int start_insertion(struct daemon *d)
-{
-	const char *why_not;
-	int r;
-
-	if (!wants_insertion(d->config))
-		return 0;
-	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
-	if (r < 0)
-		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
-	why_not = r ? d->insert_refusal.reason : insert_why_not(d->insert);
-	if (why_not)
-		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
-	return 0;
-}
-
 static int start_probe(struct daemon *d)
 {
 	static const int taps[] = {
@@ -365,7 +339,7 @@ static int start_probe(struct daemon *d)
 		.requests_max = d->config->requests_max,
 		.connections_max = d->config->connections_max,
 		.ring_bytes = d->config->ring_bytes,
-		.inserts = wants_insertion(d->config),
+		.inserts = propagation_is_wanted(d->config),
 	};
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
 	int r = probe_new(&options, &d->probe, refusals);
@@ -551,7 +525,7 @@ static int daemon_start(struct daemon *d)
 	if (r >= 0)
 		r = start_probe(d);
 	if (r >= 0)
-		r = start_insertion(d);
+		r = propagation_start(d);
 	if (r >= 0)
 		r = start_export(d);
 	if (r >= 0)

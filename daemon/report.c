@@ -68,15 +68,6 @@ static void add_feature(cJSON *features, const struct probe_feature *feature)
 	cJSON_AddItemToArray(features, item);
 }
 
-/* NULL: requests of Go processes carry 'traceparent' on, where it is configured. */
-static const char *why_not_propagated(const struct daemon *d)
-{
-	if (d->insert)
-		return insert_why_not(d->insert);
-	return d->insert_refusal.reason[0] ? d->insert_refusal.reason
-					   : "not configured (propagate)";
-}
-
 static void add_features(struct daemon *d, cJSON *answer)
 {
 	cJSON *features = cJSON_AddArrayToObject(answer, "features");
@@ -88,7 +79,7 @@ static void add_features(struct daemon *d, cJSON *answer)
 	add_feature(features, &(struct probe_feature){"Go probes shared by containers of one image",
 						      go_units_why_not_shared(d->go)});
 	add_feature(features, &(struct probe_feature){"traceparent in requests of Go processes",
-						      why_not_propagated(d)});
+						      propagation_why_not(d)});
 }
 
 static double spans_lost(void)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -334,3 +335,21 @@ def case_insert_networks(run):
     spans = parts[0] + parts[1]
     n = expect_headers(run, spans)
     return f"{n} headers; " + expect_true(spans, expand(chain_hops(front, back), run.read_logs()))
+
+
+def case_insert_doctor(run):
+    """tsunagictl doctor: the kernel, the tap, and every check of the self-test; none if nothing is to be propagated."""
+    daemon = run.daemon(config=run.config(ON))
+    told = json.loads(daemon.control("doctor", "--json"))
+    expect(told["kernel"] == os.uname().release and told["tap"]["name"], f"kernel or tap: {told}")
+    feature = next(f for f in told["features"] if f["name"] == "traceparent in requests of Go processes")
+    failed = [check["name"] for check in told["checks"] if not check["passed"] and check["matters"]]
+    if "will not carry" in daemon.stderr:
+        expect(not feature["available"] and feature["reason"], "refused, and no reason")
+    else:
+        expect(feature["available"] and len(told["checks"]) == 7 and not failed, f"failed: {failed}")
+        expect("traceparent in requests: passed" in daemon.control("doctor"), "no self-test in the text")
+    off = run.daemon(config=run.config(), name="off")
+    told = json.loads(off.control("doctor", "--json"))
+    expect(told["checks"] == [], "a self-test that was not asked for")
+    return feature["reason"] or "all checks passed"
