@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/table.h"
+#include "go_routes.h"
 #include "image/go_program.h"
 #include "probe/go_probe.h"
 
@@ -191,7 +192,8 @@ static bool is_same_layout(const struct go_probe_layout *a, const struct go_prob
 	       a->timer_ctx_points == b->timer_ctx_points &&
 	       a->without_cancel_ctx_c == b->without_cancel_ctx_c && a->value_ctx == b->value_ctx &&
 	       a->cancel_ctx == b->cancel_ctx && a->timer_ctx == b->timer_ctx &&
-	       a->without_cancel_ctx == b->without_cancel_ctx;
+	       a->without_cancel_ctx == b->without_cancel_ctx &&
+	       memcmp(&a->routes, &b->routes, sizeof(a->routes)) == 0;
 }
 
 /* The number of the layout, with one more user; 0: there are too many; or a negative errno. */
@@ -282,6 +284,17 @@ static void note_sites(struct go_file *f, const struct go_program *program)
 	f->sites[GO_PROBE_SERVE] = program->functions[GO_FUNCTION_SERVE_HTTP].site.offset;
 	f->sites[GO_PROBE_BEGIN] = program->newproc_runqput.offset;
 	f->sites[GO_PROBE_END] = program->functions[GO_FUNCTION_GOEXIT0].site.offset;
+	for (size_t i = 0; i < _GO_PROBE_ROUTER_MAX; i++)
+		if (f->facts.routes.routers[i].is_known)
+			f->sites[GO_PROBE_GIN + i] = go_routes_site(program, i);
+}
+
+/* Routers without their probes give no routes, no more. */
+static void attach_routers(struct go_units *u, struct go_file *f, int fd)
+{
+	for (size_t i = 0; i < _GO_PROBE_ROUTER_MAX; i++)
+		if (f->facts.routes.routers[i].is_known)
+			(void)attach(u, f, GO_PROBE_GIN + i, fd);
 }
 
 /* A goroutine that holds no request has called: from now on requests are followed into goroutines. */
@@ -330,6 +343,7 @@ static int set_up(struct go_units *u, struct go_file *f, int fd)
 		return 0;
 	}
 	f->facts = layout_of(program);
+	f->facts.routes = go_routes_of(program);
 	r = take_layout(u, &f->facts);
 	if (r <= 0) {
 		f->why_not = "too many different Go programs on this host";
@@ -339,6 +353,7 @@ static int set_up(struct go_units *u, struct go_file *f, int fd)
 	f->is_pie = program->is_pie;
 	note_sites(f, program);
 	f->why_not = attach_calls(u, f, program, fd);
+	attach_routers(u, f, fd);
 	f->why_not_children = why_not_children(program);
 	return 0;
 }

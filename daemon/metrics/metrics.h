@@ -84,7 +84,9 @@
 	  "spans not held back until their parent was certain: too many are")                      \
 	X(METRIC_OPEN_BYTES_FULL, "open_bytes_full",                                               \
 	  "requests not followed: the memory for open ones was spent")                             \
-	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")
+	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")       \
+	X(METRIC_ROUTES_BAD, "routes_bad",                                                         \
+	  "routes of Go servers that are no template of a path: their spans have none")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

@@ -11,6 +11,7 @@ static const struct {
 	[ATTR_HTTP_REQUEST_METHOD_ORIGINAL] = {"http.request.method_original", ATTRIBUTE_STRING},
 	[ATTR_HTTP_RESPONSE_STATUS_CODE] = {"http.response.status_code", ATTRIBUTE_INT},
 	[ATTR_HTTP_REQUEST_RESEND_COUNT] = {"http.request.resend_count", ATTRIBUTE_INT},
+	[ATTR_HTTP_ROUTE] = {"http.route", ATTRIBUTE_STRING},
 	[ATTR_URL_SCHEME] = {"url.scheme", ATTRIBUTE_STRING},
 	[ATTR_URL_PATH] = {"url.path", ATTRIBUTE_STRING},
 	[ATTR_URL_QUERY] = {"url.query", ATTRIBUTE_STRING},
