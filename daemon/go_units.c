@@ -267,8 +267,9 @@ static const char *why_not_children(const struct go_program *program)
 	const struct go_function_facts *serve = &program->functions[GO_FUNCTION_SERVE_HTTP],
 				       *end = &program->functions[GO_FUNCTION_GOEXIT0];
 
-	if (serve->site.class == GO_SITE_NONE)
-		return serve->is_found ? serve->site.reason : "it has no HTTP server of net/http";
+	/* Servers other than net/http's make no contexts that calls could carry. */
+	if (serve->is_found && serve->site.class == GO_SITE_NONE)
+		return serve->site.reason;
 	if (end->site.class == GO_SITE_NONE)
 		return end->is_found ? end->site.reason : "runtime.goexit0 was not found";
 	if (program->newproc_runqput.class == GO_SITE_NONE)
@@ -311,7 +312,8 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 		return; /* it has ended, or executed something else */
 	f->is_followed = true;
 	/* Where one ends before where one begins: whatever was noted is forgotten. */
-	if (!attach(u, f, GO_PROBE_END, fd) || !attach(u, f, GO_PROBE_SERVE, fd) ||
+	if (!attach(u, f, GO_PROBE_END, fd) ||
+	    (f->sites[GO_PROBE_SERVE] && !attach(u, f, GO_PROBE_SERVE, fd)) ||
 	    !attach(u, f, GO_PROBE_BEGIN, fd)) {
 		f->why_not_children = "the kernel refused the probes for goroutines";
 		return;
