@@ -29,7 +29,9 @@
 #define PRINT_MS        500
 #define GIVE_BACK_BYTES (2 << 20)
 #define GIVE_BACK_NS    (30 * NSEC_PER_SEC)
-#define FLUSH_MS        4000 /* at the end; SIGTERM is answered within 5 s */
+/* More than a request with a head of any length takes: there may be many of those. */
+#define LARGE_BYTES (32 << 10)
+#define FLUSH_MS    4000 /* at the end; SIGTERM is answered within 5 s */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
 static void update_clock(struct daemon *d)
@@ -602,6 +604,16 @@ static bool sees_host_pids(void)
 	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == 0xeffffffcU;
 }
 
+/*
+ * What is large here lives for moments (a process's environment, the batches of an export) and what
+ * is small for long. In one heap the small settles in the gaps of the large, and the heap grows;
+ * fixed, the limit is not raised each time that something larger is freed.
+ */
+static void keep_large_apart(void)
+{
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+}
+
 int daemon_run(const struct daemon_options *options)
 {
 	struct daemon d = {
@@ -620,9 +632,10 @@ int daemon_run(const struct daemon_options *options)
 			  "processes have other numbers (docker: --pid=host, Kubernetes: hostPID)");
 		return EXIT_FAILURE;
 	}
-	warn_capabilities();
+	keep_large_apart();
 	r = daemon_start(&d);
 	if (r >= 0) {
+		warn_capabilities();
 		if (options->print != DAEMON_PRINT_NONE)
 			d.hint_ns = now_ns(CLOCK_MONOTONIC) + HINT_NS;
 		log_info("Ready, %s tap, %" PRIu64 " processes traced, %s",

@@ -22,6 +22,13 @@ static const struct go_site *site_of(const struct go_program *program, enum go_p
 	return &program->functions[functions[router]].site;
 }
 
+/* They are compared as bytes. */
+static_assert(sizeof(struct go_probe_routes) ==
+		      10 * sizeof(uint32_t) +
+			      _GO_PROBE_ROUTER_MAX * sizeof(struct go_probe_router_layout) +
+			      sizeof(uint64_t),
+	      "no padding");
+
 /* Offsets, as long as all of them are known. */
 struct look {
 	const struct go_program *program;

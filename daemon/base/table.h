@@ -1,7 +1,8 @@
 /*
  * A hash table of things that carry their own link: struct table_node is a member of the entry, the
  * table owns only its buckets. Chained, doubled when full, never shrunk below its first size. Keys
- * are hashed by the caller (table_hash) and compared by the caller while it walks a chain:
+ * are hashed by the caller (table_hash; numbers that count up, or random ones, are their own hashes)
+ * and compared by the caller while it walks a chain:
  *
  *	table_for_each_match(node, &t, hash) {
  *		struct conn *c = container_of(node, struct conn, node);

@@ -161,7 +161,7 @@ char *text_command_line(struct str arguments, size_t max, bool redact)
 {
 	/* A redacted argument may be longer than what it replaces. */
 	size_t size = redact ? max : MIN(max, arguments.n), n = 0;
-	char *line = malloc(size + 1), *shorter;
+	_cleanup_(freep) char *line = malloc(size + 1);
 	bool is_secret = false, is_first = true;
 	struct str argument;
 
@@ -182,6 +182,6 @@ char *text_command_line(struct str arguments, size_t max, bool redact)
 	line[n] = '\0';
 	text_clean(line, n);
 
-	shorter = realloc(line, n + 1);
-	return shorter ? shorter : line;
+	/* Shrunk in place it would stay for long in the middle of what is free again. */
+	return strdup(line);
 }

@@ -86,7 +86,9 @@
 	  "requests not followed: the memory for open ones was spent")                             \
 	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")       \
 	X(METRIC_ROUTES_BAD, "routes_bad",                                                         \
-	  "routes of Go servers that are no template of a path: their spans have none")
+	  "routes of Go servers that are no template of a path: their spans have none")            \
+	X(METRIC_PARENTS_LET_GO, "parents_let_go",                                                 \
+	  "client spans given their parent before that was answered: it takes long")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

@@ -38,15 +38,10 @@ static void list_append(struct conn_list *list, struct conn *c)
 	list->last = c;
 }
 
+/* Cookies are numbers that the kernel gives away one after the other: each is its own hash. */
 struct conn *conn_find(const struct conn_table *t, uint64_t cookie)
 {
-	table_for_each_match(node, &t->table, table_hash(&cookie, sizeof(cookie)))
-	{
-		struct conn *c = container_of(node, struct conn, node);
-
-		if (c->cookie == cookie)
-			return c;
-	}
+	table_for_each_match(node, &t->table, cookie) return container_of(node, struct conn, node);
 	return NULL;
 }
 
@@ -103,7 +98,7 @@ int conn_add(struct conn_table *t, const struct event *e, struct conn **ret)
 	c->remote = e->head.remote;
 	c->remote_n = conn_print_address(&c->remote, c->remote_text);
 
-	r = table_insert(&t->table, &c->node, table_hash(&c->cookie, sizeof(c->cookie)));
+	r = table_insert(&t->table, &c->node, c->cookie);
 	if (r < 0) {
 		t->bytes -= CONN_COST;
 		free(c);

@@ -2,7 +2,6 @@
 #include "stitch/exchange.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/util.h"
 #include "http/route.h"
@@ -73,6 +72,17 @@ static struct str put(char **end, struct str s)
 	return copy;
 }
 
+static void put_port(char **end, uint16_t port)
+{
+	char text[sizeof(":65535")], *p = text + sizeof(text);
+
+	do
+		*--p = (char)('0' + port % 10);
+	while (port /= 10);
+	*--p = ':';
+	put(end, (struct str){.p = p, .n = (size_t)(text + sizeof(text) - p)});
+}
+
 /* Whoever the target names comes before the Host header (RFC 9112, section 3.2.2). */
 static void target_find_host(struct target *q)
 {
@@ -132,12 +142,8 @@ static void put_url(struct exchange *x, char **end, const struct target *q,
 	x->server_address = put(end, q->host);
 	if (is_ipv6)
 		put(end, STR("]"));
-	if (port) {
-		char text[8];
-
-		put(end, (struct str){.p = text,
-				      .n = (size_t)snprintf(text, sizeof(text), ":%u", port)});
-	}
+	if (port)
+		put_port(end, port);
 	if (q->url.form != URL_FORM_ASTERISK)
 		put(end, q->url.path);
 	if (q->url.query.n) {

@@ -1,11 +1,9 @@
 /*
  * Doubtful parents; see lineage.h.
  *
- * Branches form trees: a call hangs on the request of its unit of work, a request that was joined
- * hangs on its call. A branch is settled when it hangs on nothing: its trace and its parent are
- * final. A call is doubted as long as the request above it has no verdict. So is one that forwards
- * the header of that request: it stays in the header's trace whatever comes out, but then it is
- * beside the request and not below it.
+ * A call is doubted as long as the request above it has no verdict. So is one that forwards the
+ * header of that request: it stays in the header's trace whatever comes out, but then it is beside
+ * the request and not below it.
  */
 #include "stitch/lineage.h"
 
@@ -18,134 +16,66 @@
 /* Deeper than real chains on one host; a service that calls itself for ever ends here. */
 #define DEPTH_MAX 64
 
-enum verdict {
-	VERDICT_NONE,
-	VERDICT_KEEP,   /* the thread that received the request answered it */
-	VERDICT_CUT,    /* another one did */
-	VERDICT_UNSEEN, /* nobody did, or it was not seen: good enough where the process is proven */
-};
-
-/* A goroutine that an inherited call waits for the end of. */
-struct goroutine {
-	struct table_node node; /* by proc_id and id */
-	struct branch *branch;
-	uint64_t id; /* 0: none */
-	bool has_ended;
-};
-
-struct branch {
-	struct table_node node;
-	struct span_id span_id, parent_span_id;
-	struct branch *parent;          /* NULL: settled */
-	struct branch *previous, *next; /* the parent's children */
-	struct branch *first;
-	struct exchange *exchange; /* NULL: it is over */
-	struct span *span;         /* it is over, and waits to be settled */
-	enum parent_reason reason;
-	enum verdict verdict; /* of a server, on the calls that hang on it */
-	bool is_server;
-	bool is_doubted;
-	bool is_proven;
-	bool is_inherited;              /* a call by a goroutine that the request above began */
-	uint64_t end_ns;                /* of the exchange, once it is over */
-	bool is_unit_sure;              /* of a call: a goroutine's own request, nothing to doubt */
-	struct goroutine caller, elder; /* of an inherited one */
-	bool has_trace; /* 'trace_id' is in place of the one that the kernel side gave */
-	struct trace_id trace_id;
-	unsigned int depth;
+/* The open requests of a process whose threads are units; there is one while there are any. */
+struct crew {
+	struct table_node node; /* by 'proc_id' */
 	uint32_t proc_id;
-	uint64_t
-		grace_ns; /* the verdict is to keep, unless the contrary is heard until then; 0: no */
-	struct branch *grace_previous, *grace_next;
+	unsigned int n_open;
+	bool is_crowded; /* there was a second one, at any time */
 };
 
-static struct branch *branch_find(const struct lineage *l, const struct span_id *id)
+static struct crew *crew_find(const struct lineage *l, uint32_t proc_id)
 {
-	table_for_each_match(node, &l->table, table_hash(id, sizeof(*id)))
-	{
-		struct branch *b = container_of(node, struct branch, node);
-
-		if (memcmp(&b->span_id, id, sizeof(*id)) == 0)
-			return b;
-	}
+	table_for_each_match(node, &l->crews, proc_id) return container_of(node, struct crew, node);
 	return NULL;
 }
 
-static void branch_link(struct branch *b, struct branch *parent)
+static int crew_new(struct lineage *l, uint32_t proc_id, struct crew **ret)
 {
-	b->parent = parent;
-	b->depth = parent->depth + 1;
-	b->next = parent->first;
-	if (b->next)
-		b->next->previous = b;
-	parent->first = b;
+	struct crew *crew = calloc(1, sizeof(*crew));
+	int r;
+
+	if (!crew)
+		return -ENOMEM;
+	crew->proc_id = proc_id;
+	r = table_insert(&l->crews, &crew->node, proc_id);
+	if (r < 0) {
+		free(crew);
+		return r;
+	}
+	*ret = crew;
+	return 0;
 }
 
-static void branch_unlink(struct branch *b)
+static int crew_join(struct lineage *l, struct exchange *x, const struct event *e)
 {
-	if (!b->parent)
+	struct crew *crew = crew_find(l, e->proc_id);
+	int r = crew ? 0 : crew_new(l, e->proc_id, &crew);
+
+	if (r < 0)
+		return r;
+	crew->is_crowded = crew->n_open > 0;
+	crew->n_open++;
+	x->crew = crew;
+	return 0;
+}
+
+static void crew_leave(struct lineage *l, struct exchange *x)
+{
+	struct crew *crew = TAKE_PTR(x->crew);
+
+	if (!crew || --crew->n_open)
 		return;
-	if (b->previous)
-		b->previous->next = b->next;
-	else
-		b->parent->first = b->next;
-	if (b->next)
-		b->next->previous = b->previous;
-	b->parent = b->previous = b->next = NULL;
-	b->depth = 0;
-}
-
-static void grace_begin(struct lineage *l, struct branch *b, uint64_t until_ns)
-{
-	b->grace_ns = until_ns;
-	b->grace_next = NULL;
-	b->grace_previous = l->graces.last;
-	if (l->graces.last)
-		l->graces.last->grace_next = b;
-	else
-		l->graces.first = b;
-	l->graces.last = b;
-}
-
-static void grace_end(struct lineage *l, struct branch *b)
-{
-	if (!b->grace_ns)
-		return;
-	if (b->grace_previous)
-		b->grace_previous->grace_next = b->grace_next;
-	else
-		l->graces.first = b->grace_next;
-	if (b->grace_next)
-		b->grace_next->grace_previous = b->grace_previous;
-	else
-		l->graces.last = b->grace_previous;
-	b->grace_ns = 0;
-}
-
-static uint64_t goroutine_hash(uint32_t proc_id, uint64_t goroutine)
-{
-	uint64_t key[] = {proc_id, goroutine};
-
-	return table_hash(key, sizeof(key));
-}
-
-static void branch_free(struct lineage *l, struct branch *b)
-{
-	table_remove(&l->table, &b->node);
-	if (b->caller.branch)
-		table_remove(&l->goroutines, &b->caller.node);
-	if (b->elder.branch)
-		table_remove(&l->goroutines, &b->elder.node);
-	span_unref(b->span);
-	free(b);
+	table_remove(&l->crews, &crew->node);
+	free(crew);
 }
 
 /* Nothing can hang on it any more, and it hangs on nothing. */
 static void branch_drop_unused(struct lineage *l, struct branch *b)
 {
-	if (b->exchange || b->span || b->parent || b->first || b->grace_ns)
+	if (b->exchange || b->span || b->parent || b->first || b->grace.until_ns)
 		return;
-	branch_free(l, b);
+	branch_free(&l->branches, b);
 }
 
 static size_t held_bytes(const struct span *span)
@@ -155,6 +85,7 @@ static size_t held_bytes(const struct span *span)
 
 static void branch_emit(struct lineage *l, struct branch *b)
 {
+	wait_end(&l->holds, &b->hold);
 	if (!b->span)
 		return;
 	l->held_bytes -= held_bytes(b->span);
@@ -267,7 +198,7 @@ static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdi
 {
 	struct branch *next;
 
-	grace_end(l, b);
+	wait_end(&l->graces, &b->grace);
 	b->verdict = verdict;
 	for (struct branch *child = b->first; child; child = next) {
 		next = child->next;
@@ -280,7 +211,7 @@ static void branch_judge(struct lineage *l, struct branch *b, enum verdict verdi
 	}
 }
 
-/* The calls of goroutines that have ended, when the verdict on the request is known already. */
+/* The calls of goroutines that have ended, unless the verdict on the request is against them. */
 static void branch_bear_out_ended(struct lineage *l, struct branch *b)
 {
 	struct branch *next;
@@ -288,7 +219,7 @@ static void branch_bear_out_ended(struct lineage *l, struct branch *b)
 	for (struct branch *child = b->first; child; child = next) {
 		next = child->next;
 		if (child->is_doubted && has_goroutine_ended(child) &&
-		    is_kept(b->verdict, child->is_proven))
+		    (!b->verdict || is_kept(b->verdict, child->is_proven)))
 			branch_bear_out(l, child);
 	}
 }
@@ -306,7 +237,7 @@ static void branch_cut_doubted(struct lineage *l, struct branch *b)
 {
 	struct branch *next;
 
-	grace_end(l, b);
+	wait_end(&l->graces, &b->grace);
 	for (struct branch *child = b->first; child; child = next) {
 		next = child->next;
 		if (child->is_doubted)
@@ -340,55 +271,10 @@ static struct branch *parent_of(struct lineage *l, const struct exchange *x, boo
 	if (x->reason != PARENT_UNIT && x->reason != PARENT_JOINED &&
 	    (x->reason != PARENT_HEADER || !is_call))
 		return NULL;
-	parent = branch_find(l, &x->parent_span_id);
+	parent = branch_find(&l->branches, &x->parent_span_id);
 	if (parent && parent->depth >= DEPTH_MAX && parent->exchange)
 		branch_settle_now(l, parent);
 	return parent;
-}
-
-static int goroutine_add(struct lineage *l, struct branch *b, struct goroutine *g, uint64_t id)
-{
-	int r = table_insert(&l->goroutines, &g->node, goroutine_hash(b->proc_id, id));
-
-	if (r < 0)
-		return r;
-	g->branch = b;
-	g->id = id;
-	return 0;
-}
-
-static int branch_new(struct lineage *l, struct exchange *x, const struct event *e)
-{
-	struct branch *b = calloc(1, sizeof(*b));
-	int r;
-
-	if (!b)
-		return -ENOMEM;
-	b->span_id = x->span_id;
-	b->parent_span_id = x->parent_span_id;
-	b->exchange = x;
-	b->reason = x->reason;
-	b->is_server = e->role == EVENT_ROLE_SERVER;
-	b->is_proven = e->head.is_proven;
-	b->proc_id = e->proc_id;
-	b->is_inherited = e->head.is_inherited;
-	b->is_unit_sure = e->head.goroutine && !b->is_inherited;
-	r = table_insert(&l->table, &b->node, table_hash(&b->span_id, sizeof(b->span_id)));
-	if (r < 0) {
-		free(b);
-		return r;
-	}
-	if (b->is_inherited) {
-		r = goroutine_add(l, b, &b->caller, e->head.goroutine);
-		if (r == 0 && e->head.elder)
-			r = goroutine_add(l, b, &b->elder, e->head.elder);
-	}
-	if (r < 0) {
-		branch_free(l, b);
-		return r;
-	}
-	x->branch = b;
-	return 0;
 }
 
 /* What it hangs on is not known here, or it hangs on nothing. */
@@ -399,21 +285,18 @@ static int begin_alone(struct lineage *l, struct exchange *x, const struct event
 
 	if (!e->head.is_unit && !is_doubtful)
 		return 0;
-	r = branch_new(l, x, e);
+	r = branch_new(&l->branches, x, e);
 	if (r == 0 && is_doubtful)
 		branch_cut(l, x->branch, PARENT_NONE_AMBIGUOUS);
 	return r;
 }
 
-int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
+static int begin_below(struct lineage *l, struct exchange *x, const struct event *e,
+		       struct branch *parent)
 {
 	bool is_call = e->role == EVENT_ROLE_CLIENT, is_refuted;
-	struct branch *parent = parent_of(l, x, is_call);
-	int r;
+	int r = branch_new(&l->branches, x, e);
 
-	if (!parent)
-		return begin_alone(l, x, e);
-	r = branch_new(l, x, e);
 	if (r < 0)
 		return r;
 	if (parent->has_trace && x->reason != PARENT_HEADER)
@@ -430,13 +313,30 @@ int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
 	return 0;
 }
 
+int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
+{
+	bool is_call = e->role == EVENT_ROLE_CLIENT;
+	struct branch *parent;
+	int r = is_call || e->head.goroutine ? 0 : crew_join(l, x, e);
+
+	if (r < 0)
+		return r;
+	parent = parent_of(l, x, is_call);
+	r = parent ? begin_below(l, x, e, parent) : begin_alone(l, x, e);
+	if (r < 0)
+		crew_leave(l, x);
+	return r;
+}
+
 /* What is known of a process now holds for its requests that were answered just before. */
 static void judge_graces(struct lineage *l, uint32_t proc_id)
 {
-	struct branch *next;
+	struct wait *next;
 
-	for (struct branch *b = l->graces.first; b; b = next) {
-		next = b->grace_next;
+	for (struct wait *w = l->graces.first; w; w = next) {
+		struct branch *b = w->branch;
+
+		next = w->next;
 		if (b->proc_id != proc_id || b->verdict)
 			continue;
 		branch_judge(l, b, VERDICT_CUT);
@@ -448,7 +348,7 @@ void lineage_answered(struct lineage *l, struct exchange *x, const struct event 
 {
 	struct branch *b = x->branch;
 
-	if (!b || !b->is_server || b->verdict || b->grace_ns)
+	if (!b || !b->is_server || b->verdict || b->grace.until_ns)
 		return;
 	if (e->head.answered_by != ANSWERED_BY_RECEIVER) {
 		branch_judge(l, b, VERDICT_CUT);
@@ -457,7 +357,7 @@ void lineage_answered(struct lineage *l, struct exchange *x, const struct event 
 	} else if (b->is_proven) {
 		branch_judge(l, b, VERDICT_KEEP);
 	} else {
-		grace_begin(l, b, e->time_ns + LINEAGE_GRACE_NS);
+		wait_begin(&l->graces, &b->grace, b, e->time_ns + LINEAGE_GRACE_NS);
 	}
 }
 
@@ -465,16 +365,17 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 {
 	struct branch *b = TAKE_PTR(x->branch);
 
+	crew_leave(l, x);
 	if (!b) {
 		if (span)
 			l->emit(l->userdata, span, x->reason);
 		return;
 	}
-	if (b->is_server && !b->verdict && !b->grace_ns)
+	if (b->is_server && !b->verdict && !b->grace.until_ns)
 		branch_judge(l, b, VERDICT_UNSEEN);
 	/* Goroutines that it began should end now as well. */
-	if (b->verdict && !b->grace_ns && has_doubted(b))
-		grace_begin(l, b, MAX(x->last_ns, end_ns) + LINEAGE_GRACE_NS);
+	if (b->verdict && !b->grace.until_ns && has_doubted(b))
+		wait_begin(&l->graces, &b->grace, b, MAX(x->last_ns, end_ns) + LINEAGE_GRACE_NS);
 	if (span && b->parent && l->held_bytes + held_bytes(span) > l->held_bytes_max) {
 		metrics_increment(METRIC_LINEAGE_FULL);
 		branch_settle_now(l, b);
@@ -486,20 +387,64 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 		l->held_bytes += held_bytes(span);
 	if (!b->parent)
 		branch_emit(l, b);
+	else if (span)
+		wait_begin(&l->holds, &b->hold, b, end_ns + LINEAGE_HOLD_NS);
 	branch_drop_unused(l, b);
+}
+
+/* Whether a call that is in doubt can hardly be for anything else. */
+static bool is_only_request(const struct branch *request)
+{
+	return request->exchange && request->exchange->crew && !request->exchange->crew->is_crowded;
+}
+
+static bool can_let_go(const struct branch *b)
+{
+	for (; b->parent; b = b->parent)
+		if (b->is_doubted && (b->is_inherited || !is_only_request(b->parent)))
+			return false;
+	return true;
+}
+
+/* With all that it hangs on. It is gone afterwards. */
+static void branch_let_go(struct lineage *l, struct branch *b)
+{
+	struct branch *top = b;
+
+	for (struct branch *above = b; above->parent; above = above->parent) {
+		if (above->is_doubted)
+			metrics_increment(METRIC_PARENTS_LET_GO);
+		above->is_doubted = false;
+		top = above;
+	}
+	branch_settle(l, top);
+}
+
+/* What cannot be let go waits for the answer. */
+static void settle_holds(struct lineage *l, uint64_t until_ns)
+{
+	struct wait *w;
+
+	while ((w = l->holds.first) && w->until_ns <= until_ns) {
+		wait_end(&l->holds, w);
+		if (can_let_go(w->branch))
+			branch_let_go(l, w->branch);
+	}
 }
 
 static void settle_graces(struct lineage *l, uint64_t until_ns)
 {
-	struct branch *b;
+	struct wait *w;
 
-	while ((b = l->graces.first) && b->grace_ns <= until_ns) {
+	while ((w = l->graces.first) && w->until_ns <= until_ns) {
+		struct branch *b = w->branch;
+
 		if (b->verdict)
 			branch_cut_doubted(l, b);
 		else
 			branch_judge(l, b, VERDICT_KEEP);
 		/* Its own goroutines may have to end yet. */
-		if (!b->exchange && !b->grace_ns && has_doubted(b))
+		if (!b->exchange && !b->grace.until_ns && has_doubted(b))
 			branch_cut_doubted(l, b);
 		branch_drop_unused(l, b);
 	}
@@ -513,7 +458,8 @@ static struct branch *note_goroutine_ended(struct lineage *l, const struct event
 {
 	struct branch *parent = NULL;
 
-	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
+	table_for_each_match(node, &l->branches.by_goroutine,
+			     goroutine_hash(e->proc_id, e->goroutine))
 	{
 		struct goroutine *g = container_of(node, struct goroutine, node);
 		struct branch *b = g->branch;
@@ -535,7 +481,8 @@ static bool was_idle(const struct lineage *l, const struct event *e)
 {
 	uint64_t newest = 0;
 
-	table_for_each_match(node, &l->goroutines, goroutine_hash(e->proc_id, e->goroutine))
+	table_for_each_match(node, &l->branches.by_goroutine,
+			     goroutine_hash(e->proc_id, e->goroutine))
 	{
 		const struct goroutine *g = container_of(node, struct goroutine, node);
 		const struct branch *b = g->branch;
@@ -568,18 +515,19 @@ void lineage_goroutine_ended(struct lineage *l, const struct event *e)
 
 	if (parent && is_worker)
 		branch_cut_goroutine(l, parent, e->goroutine);
-	if (!parent || !parent->verdict)
+	if (!parent)
 		return;
 	branch_bear_out_ended(l, parent);
 	if (parent->exchange || has_doubted(parent))
 		return;
-	grace_end(l, parent);
+	wait_end(&l->graces, &parent->grace);
 	branch_drop_unused(l, parent);
 }
 
 void lineage_tick(struct lineage *l, uint64_t now_ns)
 {
 	settle_graces(l, now_ns);
+	settle_holds(l, now_ns);
 }
 
 void lineage_finish(struct lineage *l)
@@ -587,15 +535,16 @@ void lineage_finish(struct lineage *l)
 	settle_graces(l, UINT64_MAX);
 }
 
-static int free_branch(struct table_node *node, void *userdata)
+static int free_crew(struct table_node *node, void *userdata)
 {
-	branch_free(userdata, container_of(node, struct branch, node));
+	(void)userdata;
+	free(container_of(node, struct crew, node));
 	return 0;
 }
 
 void lineage_done(struct lineage *l)
 {
-	table_walk(&l->table, free_branch, l);
-	table_done(&l->table);
-	table_done(&l->goroutines);
+	branch_table_done(&l->branches);
+	table_walk(&l->crews, free_crew, NULL);
+	table_done(&l->crews);
 }

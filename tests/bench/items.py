@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 import urllib.error
@@ -24,6 +25,7 @@ MEMORY_REQUESTS = 100_000
 PING_SLICES, PING_ROUNDS = 10 * LOAD_SECONDS, 2_000 * LOAD_SECONDS
 EXECS_A_ROUND = 3
 JAEGER_REQUESTS_A_ROUND = 3
+ATTACH_SECONDS = 4
 
 
 def go_hello(run, name="hello", port=None, **options):
@@ -221,6 +223,34 @@ def item_start(run, rounds):
     except Skip as reason:
         rows.append(Row("response to its span visible in Jaeger", "ms", [], budget=2000.0, note=f"skipped: {reason}"))
     return rows
+
+
+def attach_once(run, binary):
+    """CPU of the daemon in ms, in a time without and in one with a large Go program that it sees for the first time."""
+    daemon = run.daemon(f"discover:\n  include: [{{exe: {binary}}}]\n")
+    links = status_of(daemon)["links"]
+    spent, program = [], None
+    for start in (False, True):
+        time.sleep(0.5)
+        before = cpu_ns(daemon.pid)
+        until = time.monotonic() + ATTACH_SECONDS
+        if start:
+            program = harness.Jaeger(run, binary)
+            wait_until(lambda: status_of(daemon)["links"] > links, 10, "probes in the program", 0.1)
+        time.sleep(max(0, until - time.monotonic()))
+        spent.append((cpu_ns(daemon.pid) - before) / 1e6)
+    daemon.stop(15)
+    program.stop()
+    return spent
+
+
+def item_attach(run, rounds):
+    """CPU of the daemon for a large Go program (Jaeger): it is found, its image is read, its probes are attached."""
+    binary = run.directory / "large"  # its own name is one that is left alone
+    shutil.copy(harness.Jaeger.binary(), binary)
+    off, on = zip(*(attach_once(run, binary) for _ in range(rounds)))
+    return [Row("CPU of the daemon for a Go program that is new to it", "ms", list(on), list(off), budget=50.0,
+                budget_of="difference", note=f"{binary.stat().st_size / MB:.0f} MB; off: as long without one")]
 
 
 def item_offline(_run, rounds):

@@ -216,11 +216,15 @@ class Daemon(Process):
 
 
 class Jaeger(Process):
-    def __init__(self, run):
-        binary = next((b for b in (os.environ.get("TSUNAGI_JAEGER"), *JAEGER_BINARIES) if b and os.path.exists(b)),
-                      None)
-        if not binary:
+    @staticmethod
+    def binary():
+        places = (os.environ.get("TSUNAGI_JAEGER"), *JAEGER_BINARIES)
+        if not (found := next((place for place in places if place and os.path.exists(place)), None)):
             raise Skip("no Jaeger here (scripts/test builds one)")
+        return found
+
+    def __init__(self, run, binary=None):
+        binary = binary or self.binary()
         self.ports = {name: run.port() for name in ("query", "grpc", "health", "otlp")}
         config = run.directory / "jaeger.yaml"
         config.write_text(JAEGER_CONFIG.format(**self.ports))
