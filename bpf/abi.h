@@ -334,6 +334,8 @@ struct go_layout {
 	__u32 request_pattern; /* net/http.Request → string; or → *pattern, */
 	__u32 pattern_points;
 	__u32 pattern_str; /* and there → string */
+	__u32 has_routers; /* one of these is known: */
+	__u32 pad2;
 	struct go_route_layout routers[_GO_ROUTER_MAX];
 	__u64 echo_context; /* type */
 };

@@ -195,8 +195,12 @@ SUBPROGRAM2(route_is_owned, struct work *, w, struct conn *, c)
 /* What routers have noted for the request, and be it that none has all of it; false: nothing. */
 static __always_inline bool route_of_router(struct work *w, struct conn *c, __u32 head)
 {
-	const struct request *request = answered_request(c);
+	const struct go_layout *l = go_layout_of(w->go_layout);
+	const struct request *request;
 
+	if (!l || !l->has_routers)
+		return false;
+	request = answered_request(c);
 	if (!request || !request->go_route)
 		return false;
 	if (request->go_router == GO_ROUTER_CHI)

@@ -123,7 +123,8 @@ static void set_routes(struct go_layout *value, const struct go_probe_routes *ro
 	value->pattern_points = routes->pattern_points;
 	value->pattern_str = routes->pattern_str;
 	value->echo_context = routes->echo_context;
-	for (size_t i = 0; i < _GO_ROUTER_MAX; i++)
+	for (size_t i = 0; i < _GO_ROUTER_MAX; i++) {
+		value->has_routers |= routes->routers[i].is_known;
 		value->routers[i] = (struct go_route_layout){
 			.is_known = routes->routers[i].is_known,
 			.text = routes->routers[i].text,
@@ -132,6 +133,7 @@ static void set_routes(struct go_layout *value, const struct go_probe_routes *ro
 			.has_via = routes->routers[i].has_via,
 			.is_text = routes->routers[i].is_text,
 		};
+	}
 }
 
 int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout)

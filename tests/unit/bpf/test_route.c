@@ -63,6 +63,7 @@ static const struct go_layout layout = {
 	.response_req = 0,
 	.response_conn = 8,
 	.request_pattern = 8,
+	.has_routers = 1,
 	.routers =
 		{
 			[GO_ROUTER_GIN] = {.is_known = 1, .text = 8},
