@@ -398,6 +398,17 @@ struct join {
 	__u8 pad[7];
 };
 
+/* --- what mapped.bpf.c writes: the file behind a mapping, as the kernel knows it */
+
+struct mapped_file {
+	__u64 address; /* of its inode: no two files have one at a time, which on btrfs is not so of
+			  numbers */
+	__u64 number;
+	__u32 device; /* of its file system, in the kernel's encoding */
+	__u32 generation;
+};
+_Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
+
 /* --- counters of the kernel side: X(identifier, "name", "help"), per CPU, summed by the reader */
 
 #define KERNEL_COUNTERS(X)                                                                      \

@@ -156,6 +156,37 @@ struct task_struct {
 	void *stack;
 };
 
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	__u32 i_generation;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	struct file *vm_file;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
+};
+
 /* The enumerators are the helpers that a kernel has. */
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 

@@ -2,8 +2,10 @@
 #include "ask.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "base/util.h"
@@ -110,4 +112,41 @@ int ask_daemon(const char *dir, const char *request, char **ret_answer)
 	if (r)
 		return r;
 	return receive_all(fd, ret_answer);
+}
+
+/*
+ * Read, not tried: who took the lock for a moment to see whether it is free could turn a daemon
+ * away that starts just then. A killed daemon leaves a file with its pid, but no lock; a lock on
+ * another file system may have the inode's number, but not the pid.
+ */
+pid_t ask_lock_holder(const char *dir)
+{
+	char path[PATH_MAX], line[256];
+	unsigned long inode;
+	int written = 0, pid;
+	struct stat st;
+	FILE *file;
+
+	if (snprintf(path, sizeof(path), "%s/lock", dir) >= (int)sizeof(path))
+		return 0;
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fstat(fileno(file), &st) < 0 || fscanf(file, "%d", &written) != 1)
+		written = 0;
+	fclose(file);
+	file = written > 0 ? fopen("/proc/locks", "re") : NULL;
+	if (!file)
+		return 0;
+
+	/* A line is as lock_get_status() in Linux's fs/locks.c writes it. */
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%lu", &pid, &inode) == 2 &&
+		    pid == written && inode == st.st_ino) {
+			fclose(file);
+			return pid;
+		}
+	}
+	fclose(file);
+	return 0;
 }

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include <stddef.h>
+#include <sys/types.h>
 
 enum {
 	ASK_NO_SOCKET = 1, /* there is none in the directory */
@@ -17,3 +17,9 @@ enum {
  * terminated and to be freed; an outcome above; or a negative errno.
  */
 int ask_daemon(const char *dir, const char *request, char **ret_answer);
+
+/*
+ * The process that holds the lock of the directory: with no socket there, a daemon that is starting
+ * or ending. 0 if none does, or if its lock cannot be seen (/proc/locks, of this pid namespace).
+ */
+pid_t ask_lock_holder(const char *dir);

@@ -184,12 +184,23 @@ static int parse_options(int argc, char **argv, struct options *o, int *ret_stat
 	return *ret_status ? -1 : 0;
 }
 
+static int explain_no_socket(const struct options *o)
+{
+	pid_t holder = ask_lock_holder(o->dir);
+
+	if (holder)
+		return complain(EXIT_NOT_ANSWERED,
+				"tsunagid is starting or ending: process %d has the lock on '%s', "
+				"but no socket there yet",
+				(int)holder, o->dir);
+	return complain(EXIT_NOT_ANSWERED, "tsunagid is not running: no socket in '%s'", o->dir);
+}
+
 static int explain_silence(const struct options *o, int r)
 {
 	switch (r) {
 	case ASK_NO_SOCKET:
-		return complain(EXIT_NOT_ANSWERED, "tsunagid is not running: no socket in '%s'",
-				o->dir);
+		return explain_no_socket(o);
 	case ASK_DEAD_SOCKET:
 		return complain(EXIT_NOT_ANSWERED,
 				"tsunagid is not running: nobody listens on the socket in '%s'",

@@ -547,6 +547,8 @@ static int daemon_start(struct daemon *d)
 static void daemon_stop(struct daemon *d)
 {
 	drain(d);
+	/* While spans are sent: it takes the kernel a while. */
+	go_units_detach(d->go);
 	stitch_finish(d->stitch, now_ns(CLOCK_MONOTONIC));
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, UINT64_MAX, print_trace, d);

@@ -2,42 +2,29 @@
 #include "go_units.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/table.h"
+#include "go_executable.h"
+#include "go_layout.h"
 #include "go_routes.h"
 #include "image/go_program.h"
+#include "metrics/metrics.h"
 #include "probe/go_probe.h"
+#include "probe/real_file.h"
 
 #define PROGRAMS_MAX 64 /* in the cache; each is some kilobytes */
 #define SWEEP_NS     NSEC_PER_SEC
 
-/* An executable file. Probes are the file's, whoever runs it. */
-struct go_file {
-	struct table_node node; /* by device and inode */
-	uint64_t device, inode;
+/* A file as one file system shows it: what a process start costs only a look for. */
+struct go_view {
+	struct table_node node; /* by what the file system shows */
+	struct go_shown shown;  /* its mount says nothing: there may be many */
 	unsigned int users;
-	uint32_t layout; /* 0: its goroutines cannot be told */
-	bool is_pie;
-	bool is_followed; /* requests are followed into goroutines, or it was tried */
-	struct uprobe *uprobes[_GO_PROBE_SITE_MAX];
-	uint64_t sites[_GO_PROBE_SITE_MAX]; /* 0: none */
-	struct go_probe_layout facts;
-	const char *why_not;          /* NULL: its calls have parents */
-	const char *why_not_children; /* the same of calls by goroutines that a handler starts */
-};
-
-/* A process that runs it. */
-struct go_user {
-	struct table_node node; /* by proc_id */
-	uint32_t proc_id, pid;
-	uint64_t bias;
-	struct go_file *file;
+	struct go_executable *executable;
 };
 
 /* Programs that are alike share one. */
@@ -49,11 +36,24 @@ struct go_layout_slot {
 struct go_units {
 	struct go_probe *probe; /* NULL: the kernel refused it */
 	struct probe_refusal refusal;
+	struct real_file_finder *finder; /* NULL: the kernel refused it; each view is a file then */
+	struct probe_refusal finder_refusal;
 	struct go_cache *cache;
-	struct table files, users;
+	struct table executables, views, users;
 	uint64_t sweep_ns;
 	struct go_layout_slot layouts[GO_PROBE_LAYOUTS_MAX]; /* by number, from 1 */
 };
+
+/* Returns 0, also where the kernel refuses, or -ENOMEM. */
+static int find_real_files(struct go_units *u)
+{
+	struct probe_refusal *refusal = &u->finder_refusal;
+	int r = real_file_finder_new(&u->finder, refusal);
+
+	if (r < 0 && r != -ENOMEM)
+		snprintf(refusal->reason, sizeof(refusal->reason), "%s", strerror(-r));
+	return r == -ENOMEM ? r : 0;
+}
 
 int go_units_new(struct probe *p, struct go_units **ret)
 {
@@ -72,20 +72,41 @@ int go_units_new(struct probe *p, struct go_units **ret)
 		snprintf(u->refusal.reason, sizeof(u->refusal.reason), "%s", strerror(-r));
 	if (r)
 		log_info("Calls of Go programs will have no parents: %s", u->refusal.reason);
+	r = find_real_files(u);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(u);
 	return 0;
 }
 
-static struct go_file *find_file(const struct go_units *u, uint64_t device, uint64_t inode)
+static uint64_t hash_shown(const struct go_shown *shown)
 {
-	uint64_t key[] = {device, inode};
+	uint64_t key[] = {shown->device, shown->inode};
 
-	table_for_each_match(node, &u->files, table_hash(key, sizeof(key)))
+	return table_hash(key, sizeof(key));
+}
+
+static struct go_view *find_view(const struct go_units *u, const struct go_shown *shown)
+{
+	table_for_each_match(node, &u->views, hash_shown(shown))
 	{
-		struct go_file *f = container_of(node, struct go_file, node);
+		struct go_view *v = container_of(node, struct go_view, node);
 
-		if (f->device == device && f->inode == inode)
-			return f;
+		if (v->shown.device == shown->device && v->shown.inode == shown->inode &&
+		    (!u->finder || v->shown.changed_ns == shown->changed_ns))
+			return v;
+	}
+	return NULL;
+}
+
+static struct go_executable *find_executable(const struct go_units *u, const struct real_file *real)
+{
+	table_for_each_match(node, &u->executables, table_hash(real, sizeof(*real)))
+	{
+		struct go_executable *e = container_of(node, struct go_executable, node);
+
+		if (e->finder && real_file_equal(&e->real, real))
+			return e;
 	}
 	return NULL;
 }
@@ -102,98 +123,24 @@ static struct go_user *find_user(const struct go_units *u, uint32_t proc_id)
 	return NULL;
 }
 
-static void release_file(struct go_units *u, struct go_file *f)
+static void release_executable(struct go_units *u, struct go_executable *e)
 {
-	if (--f->users)
+	if (--e->views)
 		return;
-	table_remove(&u->files, &f->node);
-	for (size_t i = 0; i < _GO_PROBE_SITE_MAX; i++)
-		if (f->uprobes[i])
-			go_probe_detach(u->probe, f->uprobes[i]);
-	if (f->layout)
-		u->layouts[f->layout].users--;
-	free(f);
+	table_remove(&u->executables, &e->node);
+	go_executable_detach(e);
+	if (e->layout)
+		u->layouts[e->layout].users--;
+	free(e);
 }
 
-static bool is_known(const struct go_program *program, enum go_field field)
+static void release_view(struct go_units *u, struct go_view *v)
 {
-	return program->offsets[field].source != GO_SOURCE_NONE;
-}
-
-static uint32_t offset_of(const struct go_program *program, enum go_field field)
-{
-	return program->offsets[field].bytes;
-}
-
-static bool has_contexts(const struct go_program *program)
-{
-	static const enum go_field needed[] = {
-		GO_FIELD_TRANSPORT_REQUEST_REQUEST,
-		GO_FIELD_REQUEST_CTX,
-		GO_FIELD_VALUE_CTX_CONTEXT,
-		GO_FIELD_CANCEL_CTX_CONTEXT,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
-		if (!is_known(program, needed[i]))
-			return false;
-	return program->types[GO_STRUCT_CANCEL_CTX] && program->types[GO_STRUCT_VALUE_CTX];
-}
-
-/* 0 where its fields are not known: such contexts lead nowhere. */
-static uint64_t context_type(const struct go_program *program, enum go_struct type,
-			     enum go_field field)
-{
-	return is_known(program, field) ? program->types[type] : 0;
-}
-
-static struct go_probe_layout layout_of(const struct go_program *program)
-{
-	/* At most one of the two is known: in Go 1.20 it was a pointer. */
-	enum go_field timer = is_known(program, GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER)
-				      ? GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER
-				      : GO_FIELD_TIMER_CTX_CANCEL_CTX;
-
-	return (struct go_probe_layout){
-		.g_m = offset_of(program, GO_FIELD_G_M),
-		.g_goid = offset_of(program, GO_FIELD_G_GOID),
-		.m_curg = offset_of(program, GO_FIELD_M_CURG),
-		.has_calls = is_known(program, GO_FIELD_PERSIST_CONN_BW) &&
-			     is_known(program, GO_FIELD_PERSIST_CONN_CLOSED) &&
-			     is_known(program, GO_FIELD_WRITER_BUF),
-		.persist_conn_bw = offset_of(program, GO_FIELD_PERSIST_CONN_BW),
-		.persist_conn_closed = offset_of(program, GO_FIELD_PERSIST_CONN_CLOSED),
-		.writer_buf = offset_of(program, GO_FIELD_WRITER_BUF),
-		.call_request = offset_of(program, GO_FIELD_TRANSPORT_REQUEST_REQUEST),
-		.request_ctx = offset_of(program, GO_FIELD_REQUEST_CTX),
-		.value_ctx_context = offset_of(program, GO_FIELD_VALUE_CTX_CONTEXT),
-		.cancel_ctx_context = offset_of(program, GO_FIELD_CANCEL_CTX_CONTEXT),
-		.timer_ctx_cancel_ctx = offset_of(program, timer),
-		.timer_ctx_points = timer == GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER,
-		.without_cancel_ctx_c = offset_of(program, GO_FIELD_WITHOUT_CANCEL_CTX_C),
-		.value_ctx = program->types[GO_STRUCT_VALUE_CTX],
-		.cancel_ctx = program->types[GO_STRUCT_CANCEL_CTX],
-		.timer_ctx = context_type(program, GO_STRUCT_TIMER_CTX, timer),
-		.without_cancel_ctx = context_type(program, GO_STRUCT_WITHOUT_CANCEL_CTX,
-						   GO_FIELD_WITHOUT_CANCEL_CTX_C),
-	};
-}
-
-/* All but has_contexts, which is a matter of what has been probed. */
-static bool is_same_layout(const struct go_probe_layout *a, const struct go_probe_layout *b)
-{
-	return a->g_m == b->g_m && a->g_goid == b->g_goid && a->m_curg == b->m_curg &&
-	       a->has_calls == b->has_calls && a->persist_conn_bw == b->persist_conn_bw &&
-	       a->persist_conn_closed == b->persist_conn_closed && a->writer_buf == b->writer_buf &&
-	       a->call_request == b->call_request && a->request_ctx == b->request_ctx &&
-	       a->value_ctx_context == b->value_ctx_context &&
-	       a->cancel_ctx_context == b->cancel_ctx_context &&
-	       a->timer_ctx_cancel_ctx == b->timer_ctx_cancel_ctx &&
-	       a->timer_ctx_points == b->timer_ctx_points &&
-	       a->without_cancel_ctx_c == b->without_cancel_ctx_c && a->value_ctx == b->value_ctx &&
-	       a->cancel_ctx == b->cancel_ctx && a->timer_ctx == b->timer_ctx &&
-	       a->without_cancel_ctx == b->without_cancel_ctx &&
-	       memcmp(&a->routes, &b->routes, sizeof(a->routes)) == 0;
+	if (--v->users)
+		return;
+	table_remove(&u->views, &v->node);
+	release_executable(u, v->executable);
+	free(v);
 }
 
 /* The number of the layout, with one more user; 0: there are too many; or a negative errno. */
@@ -205,7 +152,7 @@ static int take_layout(struct go_units *u, const struct go_probe_layout *facts)
 	for (uint32_t n = 1; n < GO_PROBE_LAYOUTS_MAX; n++) {
 		struct go_layout_slot *slot = &u->layouts[n];
 
-		if (slot->users && is_same_layout(&slot->facts, facts)) {
+		if (slot->users && go_layout_is_same(&slot->facts, facts)) {
 			slot->users++;
 			return (int)n;
 		}
@@ -221,32 +168,8 @@ static int take_layout(struct go_units *u, const struct go_probe_layout *facts)
 	return (int)free;
 }
 
-/* Returns a file descriptor or a negative errno. */
-static int open_executable(uint32_t pid, struct stat *ret)
-{
-	_cleanup_(closep) int fd = -1;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, ret) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
-/*
- * 'fd': of the file that the sites were found in. Never by the process, which may have executed
- * something else meanwhile: a probe in the middle of an instruction of that would kill it.
- */
-static bool attach(struct go_units *u, struct go_file *f, enum go_probe_site site, int fd)
-{
-	return f->uprobes[site] ||
-	       go_probe_attach(u->probe, fd, site, f->sites[site], &f->uprobes[site]) == 0;
-}
-
 /* Returns a sentence that says why the calls of its handlers have no parents, or NULL. */
-static const char *attach_calls(struct go_units *u, struct go_file *f,
-				const struct go_program *program, int fd)
+static const char *want_calls(struct go_executable *e, const struct go_program *program)
 {
 	const struct go_function_facts *round_trip = &program->functions[GO_FUNCTION_ROUND_TRIP];
 
@@ -254,10 +177,9 @@ static const char *attach_calls(struct go_units *u, struct go_file *f,
 		return NULL; /* nothing that could call */
 	if (round_trip->site.class == GO_SITE_NONE)
 		return round_trip->site.reason;
-	if (!f->facts.has_calls)
+	if (!e->facts.has_calls)
 		return "the fields of its HTTP client are not known";
-	if (!attach(u, f, GO_PROBE_ROUND_TRIP, fd))
-		return "the kernel refused the probe in its HTTP client";
+	e->wanted = 1U << GO_PROBE_ROUND_TRIP;
 	return NULL;
 }
 
@@ -274,143 +196,201 @@ static const char *why_not_children(const struct go_program *program)
 		return end->is_found ? end->site.reason : "runtime.goexit0 was not found";
 	if (program->newproc_runqput.class == GO_SITE_NONE)
 		return program->newproc_runqput.reason;
-	if (!has_contexts(program))
+	if (!go_layout_has_contexts(program))
 		return "the fields of its contexts are not known";
 	return NULL;
 }
 
-static void note_sites(struct go_file *f, const struct go_program *program)
+static void note_sites(struct go_executable *e, const struct go_program *program)
 {
-	f->sites[GO_PROBE_ROUND_TRIP] = program->functions[GO_FUNCTION_ROUND_TRIP].site.offset;
-	f->sites[GO_PROBE_SERVE] = program->functions[GO_FUNCTION_SERVE_HTTP].site.offset;
-	f->sites[GO_PROBE_BEGIN] = program->newproc_runqput.offset;
-	f->sites[GO_PROBE_END] = program->functions[GO_FUNCTION_GOEXIT0].site.offset;
-	for (size_t i = 0; i < _GO_PROBE_ROUTER_MAX; i++)
-		if (f->facts.routes.routers[i].is_known)
-			f->sites[GO_PROBE_GIN + i] = go_routes_site(program, i);
+	e->sites[GO_PROBE_ROUND_TRIP] = program->functions[GO_FUNCTION_ROUND_TRIP].site.offset;
+	e->sites[GO_PROBE_SERVE] = program->functions[GO_FUNCTION_SERVE_HTTP].site.offset;
+	e->sites[GO_PROBE_BEGIN] = program->newproc_runqput.offset;
+	e->sites[GO_PROBE_END] = program->functions[GO_FUNCTION_GOEXIT0].site.offset;
 }
 
-/* Routers without their probes give no routes, no more. */
-static void attach_routers(struct go_units *u, struct go_file *f, int fd)
+/* Routers are probed from the beginning. */
+static void want_routers(struct go_executable *e, const struct go_program *program)
 {
-	for (size_t i = 0; i < _GO_PROBE_ROUTER_MAX; i++)
-		if (f->facts.routes.routers[i].is_known)
-			(void)attach(u, f, GO_PROBE_GIN + i, fd);
+	for (size_t i = 0; i < _GO_PROBE_ROUTER_MAX; i++) {
+		if (!e->facts.routes.routers[i].is_known)
+			continue;
+		e->sites[GO_PROBE_GIN + i] = go_routes_site(program, i);
+		e->wanted |= 1U << (GO_PROBE_GIN + i);
+	}
 }
 
 /* A goroutine that holds no request has called: from now on requests are followed into goroutines. */
 static void follow_children(struct go_units *u, const struct go_user *user)
 {
-	_cleanup_(closep) int fd = -1;
-	struct go_file *f = user->file;
-	struct stat st;
+	struct go_executable *e = user->executable;
+	unsigned int before = e->wanted;
+	int r;
 
-	if (f->is_followed || f->why_not || f->why_not_children)
+	if (e->why_not || e->why_not_children)
 		return;
-	fd = open_executable(user->pid, &st);
-	if (fd < 0 || st.st_dev != f->device || st.st_ino != f->inode)
+	e->wanted |= 1U << GO_PROBE_END | 1U << GO_PROBE_BEGIN;
+	if (e->sites[GO_PROBE_SERVE])
+		e->wanted |= 1U << GO_PROBE_SERVE;
+	r = go_executable_attach_by(e, user);
+	if (r == -ESTALE || r == -ENOENT || r == -ESRCH) {
+		e->wanted = before;
 		return; /* it has ended, or executed something else */
-	f->is_followed = true;
-	/* Where one ends before where one begins: whatever was noted is forgotten. */
-	if (!attach(u, f, GO_PROBE_END, fd) ||
-	    (f->sites[GO_PROBE_SERVE] && !attach(u, f, GO_PROBE_SERVE, fd)) ||
-	    !attach(u, f, GO_PROBE_BEGIN, fd)) {
-		f->why_not_children = "the kernel refused the probes for goroutines";
+	}
+	e->is_followed = true;
+	if (r < 0) {
+		e->wanted = before;
+		e->why_not_children = "the kernel refused the probes for goroutines";
 		return;
 	}
-	f->facts.has_contexts = true;
-	(void)go_probe_set_layout(u->probe, f->layout, &f->facts);
+	e->facts.has_contexts = true;
+	(void)go_probe_set_layout(u->probe, e->layout, &e->facts);
 }
 
 /* Looks into the file and sets it up. Returns 0, also where it cannot be used, or -ENOMEM. */
-static int set_up(struct go_units *u, struct go_file *f, int fd)
+static int set_up(struct go_units *u, struct go_executable *e, int fd)
 {
 	const struct go_program *program;
 	int r;
 
 	if (!u->probe) {
-		f->why_not = u->refusal.reason;
+		e->why_not = u->refusal.reason;
 		return 0;
 	}
 	r = go_cache_get(u->cache, fd, &program);
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
-		f->why_not = "its executable could not be read";
+		e->why_not = "its executable could not be read";
 		return 0;
 	}
-	if (!is_known(program, GO_FIELD_G_GOID) || !is_known(program, GO_FIELD_G_M) ||
-	    !is_known(program, GO_FIELD_M_CURG)) {
-		f->why_not = "the fields of its runtime are not known";
+	if (!go_layout_has_goroutines(program)) {
+		e->why_not = "the fields of its runtime are not known";
 		return 0;
 	}
-	f->facts = layout_of(program);
-	f->facts.routes = go_routes_of(program);
-	r = take_layout(u, &f->facts);
+	e->facts = go_layout_of(program);
+	r = take_layout(u, &e->facts);
 	if (r <= 0) {
-		f->why_not = "too many different Go programs on this host";
+		e->why_not = "too many different Go programs on this host";
 		return r == -ENOMEM ? r : 0;
 	}
-	f->layout = (uint32_t)r;
-	f->is_pie = program->is_pie;
-	note_sites(f, program);
-	f->why_not = attach_calls(u, f, program, fd);
-	attach_routers(u, f, fd);
-	f->why_not_children = why_not_children(program);
+	e->layout = (uint32_t)r;
+	e->is_pie = program->is_pie;
+	note_sites(e, program);
+	e->why_not = want_calls(e, program);
+	want_routers(e, program);
+	e->why_not_children = why_not_children(program);
 	return 0;
 }
 
-/* The file of the process, with one more user. */
-static int take_file(struct go_units *u, uint32_t pid, struct go_file **ret)
+static int executable_new(struct go_units *u, int fd, const struct real_file *real,
+			  struct go_executable **ret)
 {
-	_cleanup_(closep) int fd = -1;
-	struct go_file *f;
-	uint64_t key[2];
-	struct stat st;
+	struct go_executable *e = calloc(1, sizeof(*e));
+	uint64_t hash;
 	int r;
 
-	fd = open_executable(pid, &st);
-	if (fd < 0)
-		return fd;
-	f = find_file(u, st.st_dev, st.st_ino);
-	if (f) {
-		f->users++;
-		*ret = f;
-		return 0;
-	}
-	f = calloc(1, sizeof(*f));
-	if (!f)
+	if (!e)
 		return -ENOMEM;
-	f->device = key[0] = st.st_dev;
-	f->inode = key[1] = st.st_ino;
-	f->users = 1;
-	r = table_insert(&u->files, &f->node, table_hash(key, sizeof(key)));
+	e->probe = u->probe;
+	e->views = 1;
+	if (real) {
+		e->finder = u->finder;
+		e->real = *real;
+	}
+	hash = real ? table_hash(real, sizeof(*real)) : table_hash(&e, sizeof(e));
+	r = table_insert(&u->executables, &e->node, hash);
 	if (r < 0) {
-		free(f);
+		free(e);
 		return r;
 	}
-	r = set_up(u, f, fd);
+	r = set_up(u, e, fd);
 	if (r < 0) {
-		release_file(u, f);
+		release_executable(u, e);
 		return r;
 	}
-	*ret = f;
+	*ret = e;
 	return 0;
 }
 
-/* Where the program was loaded to: its first mapping, which is of the file's beginning. */
-static uint64_t load_address(uint32_t pid, const struct go_file *f)
+/* What is behind the file, with one more view. */
+static int take_executable(struct go_units *u, int fd, struct go_executable **ret)
 {
+	struct real_file real;
+
+	if (!u->finder)
+		return executable_new(u, fd, NULL, ret);
+	if (real_file_find(u->finder, fd, &real) < 0) {
+		metrics_increment(METRIC_GO_FILES_UNKNOWN);
+		return executable_new(u, fd, NULL, ret);
+	}
+	*ret = find_executable(u, &real);
+	if (!*ret)
+		return executable_new(u, fd, &real, ret);
+	(*ret)->views++;
+	return 0;
+}
+
+/* The file as it was shown, with one more user. */
+static int take_view(struct go_units *u, int fd, const struct go_shown *shown, struct go_view **ret)
+{
+	struct go_view *v = find_view(u, shown);
+	int r;
+
+	if (v) {
+		v->users++;
+		*ret = v;
+		return 0;
+	}
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->shown = *shown;
+	v->users = 1;
+	r = take_executable(u, fd, &v->executable);
+	if (r < 0) {
+		free(v);
+		return r;
+	}
+	r = table_insert(&u->views, &v->node, hash_shown(shown));
+	if (r < 0) {
+		release_executable(u, v->executable);
+		free(v);
+		return r;
+	}
+	*ret = v;
+	return 0;
+}
+
+/* The links, if there are none: of the first process, or where all others could give none. */
+static void attach_first(struct go_executable *e, int fd, uint64_t mount)
+{
+	if (!e->wanted || go_executable_links(e))
+		return;
+	if (go_executable_attach(e, fd, mount) == 0 || e->oldest)
+		return;
+	e->wanted = 0;
+	e->why_not = "the kernel refused the probe in its HTTP client";
+}
+
+/*
+ * Where the program was loaded to: its first mapping, which is of the file's beginning. Linux 6.1
+ * shows it with the number of the file behind an overlay's, 6.12 with the overlay's.
+ */
+static uint64_t load_address(const struct go_user *user)
+{
+	const struct go_executable *e = user->view->executable;
 	unsigned long long start, offset, inode, address = 0;
 	char path[64], line[256];
 	FILE *maps;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", user->pid);
 	maps = fopen(path, "re");
 	while (maps && fgets(line, sizeof(line), maps)) {
 		if (sscanf(line, "%llx-%*x %*s %llx %*s %llu", &start, &offset, &inode) != 3)
 			break;
-		if (inode == f->inode && offset == 0) {
+		if (offset == 0 &&
+		    (inode == user->shown.inode || (e->finder && inode == e->real.number))) {
 			address = start;
 			break;
 		}
@@ -422,27 +402,30 @@ static uint64_t load_address(uint32_t pid, const struct go_file *f)
 
 static int user_new(struct go_units *u, const struct process *p, struct go_user **ret)
 {
-	struct go_user *user = calloc(1, sizeof(*user));
+	_cleanup_(freep) struct go_user *user = calloc(1, sizeof(*user));
+	_cleanup_(closep) int fd = -1;
 	int r;
 
 	if (!user)
 		return -ENOMEM;
 	user->proc_id = p->proc_id;
 	user->pid = p->pid;
-	r = take_file(u, p->pid, &user->file);
-	if (r < 0) {
-		free(user);
+	fd = go_executable_open(p->pid, &user->shown);
+	if (fd < 0)
+		return fd;
+	r = take_view(u, fd, &user->shown, &user->view);
+	if (r < 0)
 		return r;
-	}
-	if (user->file->is_pie)
-		user->bias = load_address(p->pid, user->file);
 	r = table_insert(&u->users, &user->node, table_hash(&user->proc_id, sizeof(user->proc_id)));
 	if (r < 0) {
-		release_file(u, user->file);
-		free(user);
+		release_view(u, user->view);
 		return r;
 	}
-	*ret = user;
+	if (user->view->executable->is_pie)
+		user->bias = load_address(user);
+	attach_first(user->view->executable, fd, user->shown.mount);
+	go_executable_join(user->view->executable, user);
+	*ret = TAKE_PTR(user);
 	return 0;
 }
 
@@ -457,20 +440,25 @@ int go_units_add(struct go_units *u, const struct process *p, struct go_facts *r
 		if (r < 0)
 			return r == -ENOMEM ? r : 0; /* it has ended meanwhile */
 	}
-	ret->layout = user->file->layout;
+	ret->layout = user->executable->layout;
 	ret->bias = user->bias;
 	return 0;
+}
+
+static void remove_user(struct go_units *u, struct go_user *user)
+{
+	table_remove(&u->users, &user->node);
+	go_executable_leave(user->executable, user);
+	release_view(u, user->view);
+	free(user);
 }
 
 void go_units_remove(struct go_units *u, uint32_t proc_id)
 {
 	struct go_user *user = find_user(u, proc_id);
 
-	if (!user)
-		return;
-	table_remove(&u->users, &user->node);
-	release_file(u, user->file);
-	free(user);
+	if (user)
+		remove_user(u, user);
 }
 
 static int follow_orphans(struct table_node *node, void *userdata)
@@ -478,8 +466,15 @@ static int follow_orphans(struct table_node *node, void *userdata)
 	const struct go_user *user = container_of(node, struct go_user, node);
 	struct go_units *u = userdata;
 
-	if (!user->file->is_followed && go_probe_is_orphan(u->probe, user->pid))
+	if (!user->executable->is_followed && go_probe_is_orphan(u->probe, user->pid))
 		follow_children(u, user);
+	return 0;
+}
+
+static int repair(struct table_node *node, void *userdata)
+{
+	(void)userdata;
+	go_executable_repair(container_of(node, struct go_executable, node));
 	return 0;
 }
 
@@ -492,6 +487,7 @@ void go_units_tick(struct go_units *u, uint64_t now_ns)
 	if (now_ns < u->sweep_ns)
 		return;
 	u->sweep_ns = now_ns + SWEEP_NS;
+	table_walk(&u->executables, repair, NULL);
 	go_probe_sweep(u->probe, now_ns);
 }
 
@@ -501,16 +497,21 @@ const char *go_units_why_not(const struct go_units *u, uint32_t proc_id)
 
 	if (!user)
 		return "its executable could not be read";
-	return user->file->why_not ? user->file->why_not : user->file->why_not_children;
+	if (user->executable->is_lost)
+		return "no process could give its file for the probes when their mount's last one "
+		       "ended";
+	return user->executable->why_not ? user->executable->why_not
+					 : user->executable->why_not_children;
+}
+
+const char *go_units_why_not_shared(const struct go_units *u)
+{
+	return u->finder ? NULL : u->finder_refusal.reason;
 }
 
 static int count_links(struct table_node *node, void *userdata)
 {
-	const struct go_file *f = container_of(node, struct go_file, node);
-
-	for (size_t i = 0; i < _GO_PROBE_SITE_MAX; i++)
-		if (f->uprobes[i])
-			*(size_t *)userdata += uprobe_links(f->uprobes[i]);
+	*(size_t *)userdata += go_executable_links(container_of(node, struct go_executable, node));
 	return 0;
 }
 
@@ -518,18 +519,30 @@ size_t go_units_links(const struct go_units *u)
 {
 	size_t n = 0;
 
-	table_walk((struct table *)&u->files, count_links, &n);
+	table_walk((struct table *)&u->executables, count_links, &n);
 	return n;
+}
+
+size_t go_units_executables(const struct go_units *u)
+{
+	return u->executables.n;
+}
+
+static int detach(struct table_node *node, void *userdata)
+{
+	(void)userdata;
+	go_executable_detach(container_of(node, struct go_executable, node));
+	return 0;
+}
+
+void go_units_detach(struct go_units *u)
+{
+	table_walk(&u->executables, detach, NULL);
 }
 
 static int free_user(struct table_node *node, void *userdata)
 {
-	struct go_units *u = userdata;
-	struct go_user *user = container_of(node, struct go_user, node);
-
-	table_remove(&u->users, node);
-	release_file(u, user->file);
-	free(user);
+	remove_user(userdata, container_of(node, struct go_user, node));
 	return 0;
 }
 
@@ -537,9 +550,13 @@ void go_units_free(struct go_units *u)
 {
 	if (!u)
 		return;
+	/* First, for links are not to be made anew on behalf of processes that are next. */
+	go_units_detach(u);
 	table_walk(&u->users, free_user, u);
 	table_done(&u->users);
-	table_done(&u->files);
+	table_done(&u->views);
+	table_done(&u->executables);
+	real_file_finder_free(u->finder);
 	go_cache_free(u->cache);
 	go_probe_free(u->probe);
 	free(u);

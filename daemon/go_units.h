@@ -1,7 +1,8 @@
 /*
  * Go programs: looks into the executable of each Go process that is traced for where its structures
  * have their fields and where its HTTP client can be probed, and has the probes attached, once for
- * each file however many processes run it. Used by daemon.c.
+ * each file however many processes run it, in however many containers (go_executable.h). Used by
+ * daemon.c.
  *
  * Three more probes follow requests into the goroutines that a handler starts, and the contexts that
  * their calls carry. They cost something for every goroutine, so they are attached only where a call
@@ -42,4 +43,12 @@ void go_units_tick(struct go_units *u, uint64_t now_monotonic_ns);
 /* Why the calls of a Go process have no parents; NULL: they have. A constant, or valid until the next call. */
 const char *go_units_why_not(const struct go_units *u, uint32_t proc_id);
 
+/* Why containers of one image do not share probes; NULL: they do. */
+const char *go_units_why_not_shared(const struct go_units *u);
+
+/* How many files there are, and links of probes in them. */
+size_t go_units_executables(const struct go_units *u);
 size_t go_units_links(const struct go_units *u);
+
+/* Takes all probes away, in the background; go_units_free() waits for that. No process may be added after. */
+void go_units_detach(struct go_units *u);

@@ -57,20 +57,26 @@ static void add_tap(struct daemon *d, cJSON *answer)
 	}
 }
 
+static void add_feature(cJSON *features, const struct probe_feature *feature)
+{
+	cJSON *item = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(item, "name", feature->name);
+	cJSON_AddBoolToObject(item, "available", !feature->missing);
+	add_text(item, "reason", feature->missing);
+	cJSON_AddItemToArray(features, item);
+}
+
 static void add_features(struct daemon *d, cJSON *answer)
 {
 	cJSON *features = cJSON_AddArrayToObject(answer, "features");
 	struct probe_feature known[PROBE_FEATURES];
 
 	probe_features(d->probe, known);
-	for (size_t i = 0; i < PROBE_FEATURES; i++) {
-		cJSON *item = cJSON_CreateObject();
-
-		cJSON_AddStringToObject(item, "name", known[i].name);
-		cJSON_AddBoolToObject(item, "available", !known[i].missing);
-		add_text(item, "reason", known[i].missing);
-		cJSON_AddItemToArray(features, item);
-	}
+	for (size_t i = 0; i < PROBE_FEATURES; i++)
+		add_feature(features, &known[i]);
+	add_feature(features, &(struct probe_feature){"Go probes shared by containers of one image",
+						      go_units_why_not_shared(d->go)});
 }
 
 static double spans_lost(void)
@@ -139,6 +145,9 @@ static int report_status(struct daemon *d, cJSON *answer)
 	cJSON_AddNumberToObject(object, "map_bytes", (double)probe_map_bytes(d->probe));
 	cJSON_AddNumberToObject(answer, "links",
 				(double)(probe_links(d->probe) + go_units_links(d->go)));
+	object = cJSON_AddObjectToObject(answer, "go");
+	cJSON_AddNumberToObject(object, "executables", (double)go_units_executables(d->go));
+	cJSON_AddNumberToObject(object, "links", (double)go_units_links(d->go));
 	return 0;
 }
 

@@ -88,7 +88,13 @@
 	X(METRIC_ROUTES_BAD, "routes_bad",                                                         \
 	  "routes of Go servers that are no template of a path: their spans have none")            \
 	X(METRIC_PARENTS_LET_GO, "parents_let_go",                                                 \
-	  "client spans given their parent before that was answered: it takes long")
+	  "client spans given their parent before that was answered: it takes long")               \
+	X(METRIC_GO_PROBES_MOVED, "go_probes_moved",                                               \
+	  "probes of a Go program made anew through another container, as the one had ended")      \
+	X(METRIC_GO_PROBES_LOST, "go_probes_lost",                                                 \
+	  "probes of a Go program that no other container could give its file for")                \
+	X(METRIC_GO_FILES_UNKNOWN, "go_files_unknown",                                             \
+	  "Go programs that may share probes and do not: the file behind theirs was not found")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

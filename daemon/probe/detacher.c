@@ -5,31 +5,33 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* Each holds file descriptors until it is gone. */
-#define WAITING_MAX 256
+#define WAITING_MAX 1024
+#define THREADS_MAX 32
 
 struct detacher {
-	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	pthread_cond_t ended;                /* a thread has */
 	struct uprobe *waiting[WAITING_MAX]; /* a ring */
 	size_t first, n;
-	bool is_ending;
+	unsigned int n_threads;
 };
 
-/* The one that has waited longest; NULL: no more will come. */
-static struct uprobe *wait_for_one(struct detacher *d)
+/* The one that has waited longest; NULL: there is none, and the thread is no longer counted. */
+static struct uprobe *take_one(struct detacher *d)
 {
 	struct uprobe *u = NULL;
 
 	pthread_mutex_lock(&d->lock);
-	while (!d->n && !d->is_ending)
-		pthread_cond_wait(&d->changed, &d->lock);
 	if (d->n) {
 		u = d->waiting[d->first];
 		d->first = (d->first + 1) % WAITING_MAX;
 		d->n--;
+	} else {
+		d->n_threads--;
+		pthread_cond_signal(&d->ended);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return u;
@@ -39,7 +41,9 @@ static void *detacher_main(void *userdata)
 {
 	struct uprobe *u;
 
-	while ((u = wait_for_one(userdata)))
+	/* The usual priority, whatever the reader's is. */
+	setpriority(PRIO_PROCESS, 0, 0);
+	while ((u = take_one(userdata)))
 		uprobe_detach(u);
 	return NULL;
 }
@@ -47,23 +51,11 @@ static void *detacher_main(void *userdata)
 int detacher_new(struct detacher **ret)
 {
 	struct detacher *d = calloc(1, sizeof(*d));
-	sigset_t all, before;
-	int r;
 
 	if (!d)
 		return -ENOMEM;
 	pthread_mutex_init(&d->lock, NULL);
-	pthread_cond_init(&d->changed, NULL);
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	r = pthread_create(&d->thread, NULL, detacher_main, d);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r) {
-		free(d);
-		return -r;
-	}
-	pthread_setname_np(d->thread, "tsunagi-detach");
+	pthread_cond_init(&d->ended, NULL);
 	*ret = d;
 	return 0;
 }
@@ -73,29 +65,52 @@ void detacher_free(struct detacher *d)
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
-	d->is_ending = true;
-	pthread_cond_signal(&d->changed);
+	while (d->n_threads)
+		pthread_cond_wait(&d->ended, &d->lock);
 	pthread_mutex_unlock(&d->lock);
-	pthread_join(d->thread, NULL);
-	pthread_cond_destroy(&d->changed);
+	pthread_cond_destroy(&d->ended);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
 
-void detacher_take(struct detacher *d, struct uprobe *u)
+/* With the lock held. */
+static void start_thread(struct detacher *d)
 {
-	bool has_room;
+	sigset_t all, before;
+	pthread_t thread;
 
-	if (!u)
+	if (d->n_threads == THREADS_MAX)
 		return;
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (pthread_create(&thread, NULL, detacher_main, d) == 0) {
+		pthread_setname_np(thread, "tsunagi-detach");
+		pthread_detach(thread);
+		d->n_threads++;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Whether somebody will take it. */
+static bool enqueue(struct detacher *d, struct uprobe *u)
+{
+	bool is_taken = false;
+
 	pthread_mutex_lock(&d->lock);
-	has_room = d->n < WAITING_MAX;
-	if (has_room) {
+	if (d->n < WAITING_MAX)
+		start_thread(d);
+	if (d->n < WAITING_MAX && d->n_threads) {
 		d->waiting[(d->first + d->n) % WAITING_MAX] = u;
 		d->n++;
-		pthread_cond_signal(&d->changed);
+		is_taken = true;
 	}
 	pthread_mutex_unlock(&d->lock);
-	if (!has_room)
+	return is_taken;
+}
+
+void detacher_take(struct detacher *d, struct uprobe *u)
+{
+	if (u && !enqueue(d, u))
 		uprobe_detach(u);
 }

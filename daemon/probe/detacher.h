@@ -1,7 +1,8 @@
 /*
- * Takes uprobes away in a thread of its own, for go_probe.c: the kernel waits for every program that
- * may still run, some 40 ms a probe, and whoever reads records must not wait that long when many
- * processes end at a time.
+ * Takes uprobes away in threads of its own, for go_probe.c: the kernel waits for every program that
+ * may still run, some 40 ms a link, and whoever reads records must not wait that long when many
+ * processes end at a time. Threads that wait together wait for the same moment, so many links take
+ * hardly longer than one. There are none while there is nothing to take away.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 
 struct detacher;
 
-/* Returns 0 or a negative errno. */
+/* Returns 0 or -ENOMEM. */
 int detacher_new(struct detacher **ret);
 
 /* Waits until the last one is gone. NULL is allowed. */

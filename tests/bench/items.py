@@ -13,6 +13,7 @@ import urllib.error
 import apps
 import harness
 from cases_chains import go_chain, java_chain, need
+from cases_images import Box, image_of
 from harness import Daemon, Failure, Skip, expect, wait_until
 from measure import (MB, Row, c_program, column, cpu_ns, in_turn, load_figures, path_of_success, quiet_log, sink,
                      spans_settled, status_of, tracing, wrk)
@@ -26,6 +27,7 @@ PING_SLICES, PING_ROUNDS = 10 * LOAD_SECONDS, 2_000 * LOAD_SECONDS
 EXECS_A_ROUND = 3
 JAEGER_REQUESTS_A_ROUND = 3
 ATTACH_SECONDS = 4
+CONTAINERS = 50
 
 
 def go_hello(run, name="hello", port=None, **options):
@@ -79,6 +81,26 @@ def item_java_chain(run, rounds):
     front, back = java_chain(run)
     wrk(front.port, path_of_success(front.port), 32, WARM_SECONDS)
     return served(run, rounds, [front, back], front, 32, 3, None, "percent")
+
+
+def item_go_containers(run, rounds):
+    """CPU a request of a Go front and back in one container, alone and beside 49 others of its image."""
+    need("go", "wrk")
+    endpoint, rows = sink(run), []
+    with image_of(run) as image:
+        box = Box(run, image, "box")
+        quiet_log(run, "front", "back")
+        back = box.app("back", "{port}", "{log}", name="back")
+        front = box.app("front", "{port}", "{log}", back.port, name="front")
+        path = path_of_success(front.port)
+        for others, how in ((0, "alone"), (CONTAINERS - 1, f"beside {CONTAINERS - 1} others")):
+            for i in range(others):
+                Box(run, image, f"other{i}").app("hello", "{port}", "{log}")
+            off, on = in_turn(run, rounds, lambda daemon: load_figures(
+                lambda: wrk(front.port, path, 64, LOAD_SECONDS), [front, back], daemon, 3), others + 2, endpoint)
+            rows.append(Row(f"CPU of the services a request, {how}", "us", column(on, "servers"),
+                            column(off, "servers"), 6.0, "percent"))
+    return rows
 
 
 def ping(_daemon):

@@ -5,6 +5,7 @@ the caller's need() where a tool is missing, so that a case says why it did not 
 """
 
 import fcntl
+import json
 import os
 import pathlib
 import shutil
@@ -26,12 +27,14 @@ def have(program):
 
 
 def build(product, sources, argv, cwd=None, **options):
-    """Runs argv when the product is missing or older than a source. Safe against a second run at the same time."""
+    """Runs argv (or what argv() returns) when the product is missing or older than a source. Safe against a second run
+    at the same time."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         newest = max(source.stat().st_mtime for source in sources)
         if not product.exists() or product.stat().st_mtime < newest:
+            argv = argv() if callable(argv) else argv
             done = subprocess.run([str(a) for a in argv], cwd=cwd, capture_output=True, text=True, check=False, **options)
             if done.returncode != 0:
                 raise BuildFailed(f"{product.name}: {(done.stderr + done.stdout)[-800:]}")
@@ -46,6 +49,32 @@ def c_program(name):
     return build(CACHE / name, [*sources, *folder.glob("*.h")],
                  ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *sources,
                   "-o", CACHE / name])
+
+
+def witness():
+    """The library that services which call the C library are given."""
+    source = SOURCES / "witness/witness.c"
+    return build(CACHE / "witness.so", [source],
+                 ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fPIC",
+                  "-ftls-model=initial-exec", "-shared", source, "-o", CACHE / "witness.so"])
+
+
+def go_overlay():
+    """An overlay for "go build" by which the program has a witness of its own at the edge of its system calls."""
+    poll = pathlib.Path(subprocess.run(["go", "env", "GOROOT"], cwd=SOURCES / "go", capture_output=True, text=True,
+                                       check=True).stdout.strip()) / "src/internal/poll"
+    text = (poll / "fd_unix.go").read_text()
+    for call in ("Read", "Write"):
+        plain = f"ignoringEINTRIO(syscall.{call}, "
+        if plain not in text:
+            raise BuildFailed(f"{poll}/fd_unix.go has no '{plain}'")
+        text = text.replace(plain, f"witnessed{call}(syscall.{call}, ")
+    folder = CACHE / "go-overlay"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "fd_unix.go").write_text(text)
+    replace = {poll / "fd_unix.go": folder / "fd_unix.go", poll / "witness.go": SOURCES / "witness/witness.go"}
+    (folder / "overlay.json").write_text(json.dumps({"Replace": {str(k): str(v) for k, v in replace.items()}}))
+    return folder / "overlay.json"
 
 
 def java_classes():
@@ -74,8 +103,9 @@ def java(*main_and_arguments, home=None, options=()):
 
 def go_chain():
     source = SOURCES / "go"
-    return build(CACHE / "chain", [*source.glob("*.go"), source / "go.mod"],
-                 ["go", "build", "-buildvcs=false", "-o", CACHE / "chain", "."], cwd=source)
+    return build(CACHE / "chain", [*source.glob("*.go"), source / "go.mod", SOURCES / "witness/witness.go"],
+                 lambda: ["go", "build", "-buildvcs=false", "-overlay", go_overlay(), "-o", CACHE / "chain", "."],
+                 cwd=source)
 
 
 def python(script, *arguments):

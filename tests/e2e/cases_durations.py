@@ -1,8 +1,5 @@
 """How long spans last, to 5 ms in both directions: one request at a time, and the answer comes in pieces."""
 
-import contextlib
-import pathlib
-
 import apps
 from cases_chains import chain_hops, need
 from harness import expect_true, scaled
@@ -10,16 +7,6 @@ from judge import expand
 from wire import Wire
 
 PAUSE_MS = 30
-
-
-def waited_ns(pids):
-    """How long all threads of the processes have had to wait for a CPU so far (proc(5), schedstat)."""
-    total = 0
-    for pid in pids:
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # it has ended
-                total += int((task / "schedstat").read_text().split()[1])
-    return total
 
 
 def durations(run, front, back):
@@ -30,15 +17,11 @@ def durations(run, front, back):
         records.clear()
         daemon = run.daemon()
         for n in range(scaled(30, least=10)):
-            before = waited_ns([front.pid, back.pid, "self"])
             wire.request(f"/x/r-{n}")
-            records["client", f"r-{n}"]["waited"] = waited_ns([front.pid, back.pid, "self"]) - before
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = {**run.read_logs(), "load": records}
-    waited = sorted(record["waited"] for record in records.values())
-    text = expect_true(spans, expand(chain_hops(front, back, client_may_lack_parent=True), logs))
-    return f"{text}; waited for a CPU: {waited[len(waited) // 2] / 1e6:.1f} ms, at most {waited[-1] / 1e6:.1f} ms"
+    return expect_true(spans, expand(chain_hops(front, back, client_may_lack_parent=True), logs))
 
 
 def slow_back(run):

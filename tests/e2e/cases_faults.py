@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import time
 import apps
 import judge
 from cases_chains import chain_hops, go_chain, java_chain, need
-from harness import Daemon, Failure, Jaeger, Skip, expect, expect_true, scaled, wait_until
+from harness import Daemon, Failure, Jaeger, expect, expect_true, scaled, wait_until
 from judge import Hop, expand
 from wire import Wire, quiet_exchange
 
@@ -46,7 +47,7 @@ def ring_overload(run, front, back, requests, connections):
     expected = expand(chain_hops(front, back), run.read_logs())
     for one in expected:
         one.may_be_unseen = one.may_lack_parent = True
-    verdict = judge.judge(spans, expected)
+    verdict = run.judge(spans, expected)
     named = {name: counters[name] for name in LOSS_COUNTERS if counters.get(name)}
     false = [problem for problem in verdict.problems if not problem.startswith("missing")]
     expect(not verdict.wrong and not verdict.extra, f"{verdict}; {false[:5]}; {named}")
@@ -67,15 +68,32 @@ def case_ring_overload_two_writes(run):
     return ring_overload(run, *java_chain(run), scaled(15_000), 64)
 
 
-def bpf_objects():
-    """Programs, maps and links of the whole host as sets of (kind, id, name)."""
-    found = set()
-    for kind in ("prog", "map", "link"):
-        listed = subprocess.run(["bpftool", "-j", kind, "show"], capture_output=True, text=True, check=False,
-                                env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"})
-        for one in json.loads(listed.stdout or "[]"):
-            found.add((kind, one["id"], one.get("name", "")))
-    return found
+def bpftool(kind):
+    listed = subprocess.run(["bpftool", "-j", kind, "show"], capture_output=True, text=True, check=False,
+                            env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"})
+    return json.loads(listed.stdout or "[]")
+
+
+def held_by(pid):
+    """Ids of the BPF objects that a process has descriptors of, as (kind, id); none once it has ended."""
+    held = set()
+    with contextlib.suppress(OSError):
+        for fd in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+            with contextlib.suppress(OSError):
+                held |= set(re.findall(r"^(prog|map|link)_id:\t(\d+)$", fd.read_text(), re.MULTILINE))
+    return {(kind, int(number)) for kind, number in held}
+
+
+def bpf_objects(run):
+    """Programs, maps and links of the host as sets of (kind, id, name), without those that somebody else
+    holds: by a descriptor, or by a link's program or a program's maps."""
+    listed = {kind: bpftool(kind) for kind in ("link", "prog", "map")}
+    foreign = set().union(*(held_by(pid) for pid in other_holders(run)))
+    foreign |= {("prog", link.get("prog_id")) for link in listed["link"] if ("link", link["id"]) in foreign}
+    foreign |= {("map", number) for program in listed["prog"] if ("prog", program["id"]) in foreign
+                for number in program.get("map_ids", [])}
+    return {(kind, one["id"], one.get("name", "")) for kind, found in listed.items() for one in found
+            if (kind, one["id"]) not in foreign}
 
 
 def files_of(*directories):
@@ -85,21 +103,30 @@ def files_of(*directories):
             (os.environ.get("CI") or "tsunagi" in path.name)}
 
 
-def other_daemons(run):
-    """Whether somebody else's daemon runs on this machine: its BPF objects come and go as it likes."""
-    listed = subprocess.run(["pgrep", "-x", "tsunagid"], capture_output=True, text=True, check=False).stdout.split()
-    return {int(pid) for pid in listed} - run.pids()
+def other_holders(run):
+    """Processes that this run did not start and that have descriptors of BPF objects: somebody else's daemons and
+    tests, whose objects come and go as they like."""
+    found = set()
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(os.readlink(fd).startswith("anon_inode:bpf") for fd in process.joinpath("fd").iterdir()):
+                found.add(int(process.name))
+    return found - run.pids()
 
 
 def expect_bpf_objects(run, before):
     """Nothing in the kernel that was not there before; it is freed a little after its owner's end."""
+    left = set()
+
+    def is_as_before():
+        left.clear()
+        left.update(bpf_objects(run) - before)
+        return not left
+
     try:
-        wait_until(lambda: not bpf_objects() - before, 10,
-                   f"BPF objects as before (left: {sorted(bpf_objects() - before)[:5]})", 0.2)
+        wait_until(is_as_before, 10, "BPF objects as before", 0.2)
     except Failure:
-        if other_daemons(run):
-            raise Skip("somebody else's tsunagid runs here: cannot tell whose BPF objects are left") from None
-        raise
+        raise Failure(f"BPF objects left: {sorted(left)[:5]}") from None
 
 
 def case_sigkill(run):
@@ -109,7 +136,7 @@ def case_sigkill(run):
     program = apps.go_chain()
     hello = run.app("hello", [program, "hello", "{port}", "{log}"])
     before_files = files_of("/run", "/tmp")
-    before = bpf_objects()
+    before = bpf_objects(run)
     loads = [run.load_start(front.port, 1_000_000, 8, name="load-java", rate=300, seconds=200),
              run.load_start(hello.port, 1_000_000, 8, name="load-go", rate=600, seconds=200)]
     for round_ in range(KILLS):

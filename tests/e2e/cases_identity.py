@@ -98,7 +98,7 @@ def case_daemons_own_environment(run):
     spans = daemon.finish()
     names = {span["pid"]: span["service"] for span in spans}
     expect(names == {plain.pid: "threaded", bare.pid: "threaded", named.pid: "b c"}, f"names {names}")
-    return expect_true(spans, expected)
+    return expect_true(spans, expected, may_be_loose=True)  # who has no environment has no witness
 
 
 def case_prefork_names(run):

@@ -95,7 +95,7 @@ def case_open_requests_bounded(run):
         expected += expand(hops, {"load": logs[name], "back": logs["back"]})
     text = expect_true([s for s in spans if "/after-" in judge.span_path(s)], after, least=500)
     spans = [s for s in spans if "/after-" not in judge.span_path(s)]
-    verdict = judge.judge(spans, expected)
+    verdict = judge.judge(spans, expected, may_be_loose=True)  # pipelined: the witness cannot tell them apart
     named = {name: counters[name] for name in LOSS_COUNTERS if counters.get(name)}
     expect(not verdict.wrong and not verdict.extra and not verdict.absent, f"{verdict}: {verdict.problems[:4]}; {named}")
     others = {name: n for name, n in counters.items() if n}

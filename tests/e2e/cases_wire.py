@@ -57,7 +57,11 @@ def odd_groups(run):
     for one in expected:
         groups.setdefault(one.path.split("/")[2], []).append(one)
     for group, members in groups.items():
-        verdict = judge.judge([s for s in spans if judge.span_path(s).startswith(f"/odd/{group}/")], members)
+        of_group = [s for s in spans if judge.span_path(s).startswith(f"/odd/{group}/")]
+        if group == "pipelined":  # the witness cannot tell the requests of one call apart
+            verdict = judge.judge(of_group, members, may_be_loose=True)
+        else:
+            verdict = run.judge(of_group, members)
         right += verdict.right
         if not verdict.ok:
             failures.append(f"{group}: {verdict}; " + "; ".join(verdict.problems[:3]))

@@ -155,7 +155,8 @@ def chain(run, name, requests, connections=64):
         hops[0].path = f"/{mode}/{{id}}"
         hops[0].outer = f"load-{mode}"
         expected += expand(hops, logs, load=f"load-{mode}")
-    text = expect_true([span for span in spans if "/mix-" not in span_path(span)], expected)
+    ours = [span for span in spans if "/mix-" not in span_path(span)]
+    text = expect_true(ours, expected, may_be_loose=True)  # the fronts do not write down what they measure
     right, absent = check_routes(framework, spans, front)
     expect(right + absent == len(expected) // 3 + mixed, f"{right + absent} server spans of {len(expected) // 3 + mixed}")
     return f"{text}; {right} routes right, {absent} absent"

@@ -21,6 +21,7 @@ import urllib.request
 
 import apps
 import judge
+import witness
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TSUNAGI_BIN", ROOT / "build/release/bin"))
@@ -254,17 +255,25 @@ class Jaeger(Process):
 
 
 class Run:
-    """What one case started and made. Use as a context manager."""
+    """What one case started and made. Use as a context manager; one at a time. With 'has_witness' the services write
+    down themselves how long their exchanges took (witness.py)."""
 
-    def __init__(self, name):
+    current = None
+
+    def __init__(self, name, has_witness=False):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"tsunagi-e2e-{name}."))
         self.apps = self.directory / "apps"
         self.apps.mkdir()
         self.processes = []
         self.logs = {}
         self.ports = set()
+        self.witness_file = self.apps / "witness"
+        self.has_witness = has_witness
+        if has_witness:
+            witness.create(self.witness_file)
 
     def __enter__(self):
+        Run.current = self
         return self
 
     def __exit__(self, failure, *_):
@@ -307,11 +316,18 @@ class Run:
                 return port
 
     def start(self, name, argv, ready="ready", **options):
+        options["env"] = self.watched(options.get("env", os.environ))
         process = Process(self, name, argv, **options)
         self.processes.append(process)
         if ready:
             process.wait_for(ready)
         return process
+
+    def watched(self, env):
+        """The environment of a service that writes down how long its exchanges took."""
+        if not self.has_witness:
+            return env
+        return {**env, "WITNESS": str(self.witness_file), "LD_PRELOAD": str(apps.witness())}
 
     def app(self, name, argv, port=None, log=True, **options):
         """A service of tests/apps; {port} and {log} in argv are filled in. Has .port and .log."""
@@ -362,13 +378,18 @@ class Run:
     def read_logs(self):
         return {name: judge.read_log(path) for name, path in self.logs.items()}
 
+    def judge(self, spans, expected, may_be_loose=False):
+        """The judge's verdict, with what the services of this run have measured themselves."""
+        return judge.judge(spans, expected, witness.Witness(self.witness_file), may_be_loose or not self.has_witness)
+
     def pids(self):
         return {process.pid for process in self.processes}
 
 
-def expect_true(spans, expected, least=None):
-    """The judge's verdict on the spans as the case's outcome; returns it as text."""
-    verdict = judge.judge(spans, expected)
+def expect_true(spans, expected, least=None, may_be_loose=False):
+    """The judge's verdict on the spans as the case's outcome; returns it as text. 'may_be_loose': the durations of some
+    cannot be judged from below; the case says why."""
+    verdict = Run.current.judge(spans, expected, may_be_loose)
     expect(verdict.ok, f"{verdict}; " + "; ".join(verdict.problems[:6]))
     expect(least is None or verdict.right >= least, f"only {verdict.right} spans judged: {verdict}")
     return str(verdict)

@@ -1,9 +1,11 @@
 """The judge's own tests: a true run passes, and every kind of falsehood turns it red under the right name."""
 
 import copy
+import tempfile
 import unittest
 
 import judge
+import witness
 
 MS = 1_000_000
 T0 = 1_700_000_000_000_000_000
@@ -55,13 +57,17 @@ def true_spans(n):
     return spans
 
 
+def span_ns(one):
+    return one["end_unix_nano"] - one["start_unix_nano"]
+
+
 class JudgeTest(unittest.TestCase):
     def setUp(self):
         self.logs = logs(4)
         self.spans = true_spans(4)
 
     def verdict(self, hops=HOPS, **more):
-        return judge.judge(self.spans, judge.expand(hops, self.logs, **more))
+        return judge.judge(self.spans, judge.expand(hops, self.logs, **more), may_be_loose=True)
 
     def assert_red(self, kind, count=1):
         verdict = self.verdict()
@@ -119,7 +125,7 @@ class JudgeTest(unittest.TestCase):
     def test_invented_status(self):
         expected = judge.expand(HOPS, self.logs)
         expected[0].status = None
-        verdict = judge.judge(self.spans, expected)
+        verdict = judge.judge(self.spans, expected, may_be_loose=True)
         self.assertEqual(verdict.wrong, 1)
 
     def test_unseen_response(self):
@@ -127,29 +133,29 @@ class JudgeTest(unittest.TestCase):
                                                                  if k[1] == "r-0"}})
         self.spans = self.spans[:1]
         expected[0].may_be_unseen = True
-        self.assertTrue(judge.judge(self.spans, expected).ok)
+        self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
         del self.spans[0]["attributes"]["http.response.status_code"]
-        self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
+        self.assertEqual(judge.judge(self.spans, expected, may_be_loose=True).wrong, 1)
         self.spans[0]["attributes"]["error.type"] = "not_observed"
         self.spans[0]["status"] = "error"
-        self.assertTrue(judge.judge(self.spans, expected).ok)
+        self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
         self.spans[0]["attributes"]["http.response.status_code"] = 200  # seen, but not the end
-        self.assertTrue(judge.judge(self.spans, expected).ok)
+        self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
         self.spans[0]["attributes"]["http.response.status_code"] = 404
-        self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
+        self.assertEqual(judge.judge(self.spans, expected, may_be_loose=True).wrong, 1)
         del self.spans[0]["attributes"]["http.response.status_code"]
         expected[0].may_be_unseen = False
-        self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
+        self.assertEqual(judge.judge(self.spans, expected, may_be_loose=True).wrong, 1)
 
     def test_reset(self):
         expected = judge.expand(HOPS[:1], logs(1))
         expected[0].status, expected[0].error_types = None, ("connection_reset",)
         self.spans = self.spans[:1]
-        self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
+        self.assertEqual(judge.judge(self.spans, expected, may_be_loose=True).wrong, 1)
         del self.spans[0]["attributes"]["http.response.status_code"]
         self.spans[0]["status"] = "error"
         self.spans[0]["attributes"]["error.type"] = "connection_reset"
-        self.assertTrue(judge.judge(self.spans, expected).ok)
+        self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
 
     def test_error_without_reason(self):
         del self.spans[4]["attributes"]["error.type"]
@@ -172,25 +178,99 @@ class JudgeTest(unittest.TestCase):
         self.spans[0]["end_unix_nano"] -= 20 * MS
         self.assert_red("wrong")
 
-    def quiet_request(self, waited_ms):
-        """One request on a quiet path: all processes together waited so long for a CPU."""
-        self.logs, self.spans = logs(1), true_spans(1)
-        self.logs["load"]["client", "r-0"].update(waited=waited_ms * MS, start=T0 + 4 * MS, end=T0 + 86 * MS)
-        self.logs["front"]["client", "r-0"].update(start=T0 + 20 * MS, end=T0 + 70 * MS)
-        self.spans[2].update(start_unix_nano=T0 + 22 * MS, end_unix_nano=T0 + 68 * MS)
+    def measured(self, one, measured_ms, **more):
+        """One request whose span 'one' was measured at the edge of its calls, and the verdict on it."""
+        expected = judge.expand(HOPS, logs(1))
+        for at, other in enumerate(expected):
+            other.seen = [witness.Seen(measured_ms[at] * MS, *(more.get(k, 0) * MS for k in ("lost", "late")))
+                          if at == one else witness.Seen(span_ns(self.spans[at]))]
+        return judge.judge(self.spans, expected)
 
-    def test_shorter_than_the_caller_measured(self):
+    def test_against_its_own_measurement(self):
+        """A span of each kind, lengthened and shortened around what its process measured at its system calls."""
+        self.spans = true_spans(1)
+        lasts = [span_ns(one) // MS for one in self.spans]
         for one in range(3):
-            self.quiet_request(0)
-            for name in ("front", "back"):  # the servers' records say nothing of most of the time
-                self.logs[name]["server", "r-0"].update(start=T0 + 30 * MS, end=T0 + 31 * MS)
-            self.assertTrue(self.verdict().ok, self.verdict().problems)
-            self.spans[one]["end_unix_nano"] -= 20 * MS
-            self.assert_red("wrong")
-            self.logs["load"]["client", "r-0"]["waited"] = 20 * MS
-            self.assertTrue(self.verdict().ok, self.verdict().problems)
-            self.spans[one]["end_unix_nano"] -= 10 * MS
-            self.assert_red("wrong")
+            for off, more, is_right in (
+                    (0, {}, True), (4, {}, True), (6, {}, False), (-4, {}, True), (-6, {}, False),
+                    (6, {"lost": 3}, False), (-6, {"lost": 3}, True), (-9, {"lost": 3}, False),
+                    (6, {"late": 3}, True), (9, {"late": 3}, False), (-6, {"late": 3}, False),
+                    (-104, {"lost": 100}, True), (-106, {"lost": 100}, False)):
+                with self.subTest(one=one, off=off, **more):
+                    verdict = self.measured(one, [last - off for last in lasts], **more)
+                    self.assertEqual(verdict.wrong, 0 if is_right else 1, verdict.problems)
+                    self.assertEqual(verdict.ok, is_right)
+
+    def test_lost_more_than_can_be_judged(self):
+        """Never longer all the same, and it is counted."""
+        self.spans = true_spans(1)
+        lasts = [span_ns(one) // MS for one in self.spans]
+        verdict = self.measured(1, [last + 110 for last in lasts], lost=101)
+        self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 1, True))
+        verdict = self.measured(1, [last - 6 for last in lasts], lost=101)
+        self.assertEqual(verdict.wrong, 1)
+
+    def test_few_may_be_loose(self):
+        self.logs, self.spans = logs(100), true_spans(100)
+        expected = judge.expand(HOPS, self.logs)
+        for other, one in zip(expected, self.spans):
+            other.seen = [witness.Seen(span_ns(one))]
+        for i in range(3):
+            expected[i].seen = []
+        verdict = judge.judge(self.spans, expected)
+        self.assertTrue(verdict.ok, verdict.problems)
+        self.assertEqual((verdict.right, verdict.loose), (300, 3))
+        expected[3].seen = [witness.Seen(span_ns(self.spans[3]), lost=101 * MS)]
+        verdict = judge.judge(self.spans, expected)
+        self.assertEqual((verdict.wrong, verdict.loose, verdict.ok), (0, 4, False))
+        self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
+
+    def test_one_may_have_lost_much(self):
+        """However few there are; but none may be without a measurement."""
+        self.spans = true_spans(2)
+        expected = judge.expand(HOPS, logs(2))
+        for other, one in zip(expected, self.spans):
+            other.seen = [witness.Seen(span_ns(one))]
+        expected[1].seen[0].lost = 101 * MS
+        verdict = judge.judge(self.spans, expected)
+        self.assertEqual((verdict.right, verdict.loose, verdict.ok), (6, 1, True))
+        expected[2].seen[0].lost = 101 * MS
+        self.assertFalse(judge.judge(self.spans, expected).ok)
+        expected[2].seen[0].lost, expected[1].seen = 0, []
+        self.assertFalse(judge.judge(self.spans, expected).ok)
+
+    def test_several_measured(self):
+        """A path that was asked for twice: one of the measurements must fit."""
+        self.spans = true_spans(1)
+        expected = judge.expand(HOPS, logs(1))
+        for other, one in zip(expected, self.spans):
+            other.seen = [witness.Seen(span_ns(one) - 30 * MS), witness.Seen(span_ns(one))]
+        self.assertTrue(judge.judge(self.spans, expected).ok)
+        expected[1].seen[1].measured += 6 * MS
+        self.assertEqual(judge.judge(self.spans, expected).wrong, 1)
+
+    def test_from_the_witness(self):
+        """Its file as the services write it."""
+        first, last = (T0, T0 + 2 * MS, 1 * MS), (T0 + 60 * MS, T0 + 70 * MS, 3 * MS)
+        file = witness.HEADER_BYTES * b"\0"
+        for role, head in ((1, b"GET /x/r-0?q=1 HTTP/1.1\r\nA: b"), (2, b"GET /back/r-0 HTTP/1.1"), (2, b"\x16\3\1 b")):
+            file += witness.RECORD.pack(*first, *last, 0, role, 7, head)
+        file += witness.RECORD.pack(*first, 0, 0, 0, 0, 2, 7, b"GET /open HTTP/1.1")
+        with tempfile.NamedTemporaryFile() as out:
+            out.write((4).to_bytes(8, "little") + file[8:])
+            out.flush()
+            seen = witness.Witness(out.name)
+        self.assertEqual(seen.find("server", 7, "/x/r-0"), [witness.Seen(68 * MS, 3 * MS, 1 * MS, 7)])
+        self.assertEqual(seen.find("client", 8, "/back/r-0"), [witness.Seen(70 * MS, 4 * MS, 0, 7)])
+        self.assertEqual(seen.find("client", 7, "/open"), [])
+        self.assertEqual(seen.find("server", 7, "/x/r-0q=1"), seen.find("server", 7, "/x/r-0"))
+        self.assertEqual(len(seen.exchanges), 3)
+        self.spans = true_spans(1)
+        self.spans[0]["pid"] = self.spans[1]["pid"] = 7
+        expected = judge.expand(HOPS, logs(1))[:2]
+        for one in expected:
+            one.pid = 7
+        self.assertEqual(judge.judge(self.spans[:2], expected, seen).wrong, 2)  # 80 and 48 ms
 
     def test_elsewhere_in_time(self):
         self.spans[0]["start_unix_nano"] += 70 * MS
@@ -265,7 +345,7 @@ class JudgeTest(unittest.TestCase):
                  "spans": [{"traceID": "1" * 32, "spanID": "2" * 16, "processID": "p1", "operationName": "GET",
                             "references": [], "startTime": T0 // 1000 + 5000, "duration": 80000, "tags": tags}]}
         spans = judge.spans_from_jaeger([trace])
-        verdict = judge.judge(spans, judge.expand(HOPS[:1], logs(1)))
+        verdict = judge.judge(spans, judge.expand(HOPS[:1], logs(1)), may_be_loose=True)
         self.assertTrue(verdict.ok, verdict.problems)
 
 

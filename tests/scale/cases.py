@@ -345,7 +345,7 @@ def case_requests_full(run, short):
     hops = chain_hops(front, back, client_may_lack_parent=True)
     hops[2].may_lack_parent = True
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
-    verdict = judge.judge(spans, expand(hops, run.read_logs()))
+    verdict = run.judge(spans, expand(hops, run.read_logs()))
     full = {name: counters.get(name, 0) for name in ("requests_full", "units_full", "joins_full")}
     expect(verdict.ok, f"{verdict}; {verdict.problems[:4]}; {full}")
     expect(verdict.absent_allowed > 0 and sum(full.values()) > 0, f"nothing was full: {full}")

@@ -9,8 +9,11 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "service/control.h"
@@ -252,12 +255,43 @@ static void test_no_daemon(void **state)
 	expect("status", expected);
 }
 
+/* A daemon that loads has the lock, and no socket yet. */
+static void test_starting(void **state)
+{
+	char path[96], arguments[128], expected[256];
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/starting", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(arguments, sizeof(arguments), "--runtime-dir %s status", path);
+	strcat(path, "/lock");
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_true(dprintf(fd, "%d\n", (int)getpid()) > 0);
+
+	/* As one that was killed leaves it. */
+	snprintf(expected, sizeof(expected),
+		 "tsunagictl: tsunagid is not running: no socket in '%s/starting'\n[1]\n", dir);
+	expect(arguments, expected);
+
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	snprintf(expected, sizeof(expected),
+		 "tsunagictl: tsunagid is starting or ending: process %d has the lock on "
+		 "'%s/starting', but no socket there yet\n[1]\n",
+		 (int)getpid(), dir);
+	expect(arguments, expected);
+	close(fd);
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_json_is_as_it_came),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_tables),    cmocka_unit_test(test_json_is_as_it_came),
+		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_starting),
 		cmocka_unit_test(test_no_daemon),
 	};
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 16);
