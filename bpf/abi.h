@@ -26,6 +26,8 @@
  * unit).
  */
 #define UNIT_REQUESTS_MAX 4
+/* Bytes of a route; of a longer one nothing is told. */
+#define ROUTE_BYTES_MAX 128
 
 enum record_type {
 	RECORD_HEAD = 1,
@@ -90,6 +92,15 @@ struct trace_ids {
 	__u8 span_id[8];
 };
 
+/* What the route of a server's response is, as its program has it (route.bpf.h). */
+enum route_kind {
+	ROUTE_NONE,
+	ROUTE_PATTERN,  /* of net/http.ServeMux: "[METHOD ][HOST]/path" */
+	ROUTE_TEMPLATE, /* of the path alone */
+	ROUTE_CHI,      /* chi's patterns of a router and of those below it, one behind the other */
+	_ROUTE_KIND_MAX,
+};
+
 /*
  * One decision a request head, taken before its bytes leave (client) or when its end was received
  * (server).
@@ -132,9 +143,10 @@ struct record_head {
 	__u16 family; /* AF_INET, AF_INET6 */
 	__u16 flags;  /* enum head_flags */
 	__u32 data_length;
-	__u32 pad;
+	__u16 route_kind; /* enum route_kind; with HEAD_END of a server's response */
+	__u16 route_length;
 	struct decision decision;
-	__u8 data[]; /* data_length bytes */
+	__u8 data[]; /* data_length bytes, and behind them route_length */
 };
 _Static_assert(sizeof(struct record_head) == 160, "record_head");
 
@@ -250,11 +262,14 @@ struct request {
 	 * too little of.
 	 */
 	__u8 is_blind;
+	__u8 go_router;   /* of a Go server: enum go_router, whose object 'go_route' is */
 	__u8 is_doubtful; /* struct decision */
-	__u8 pad[5];
-	__u64 go_context; /* of a Go server: its entry in 'go_contexts'; 0: none */
+	__u8 pad[4];
+	__u64 go_context;     /* of a Go server: its entry in 'go_contexts'; 0: none */
+	__u64 go_route;       /* likewise: its router's object for it, or the string; 0: none */
+	__u64 go_route_owner; /* what the object says as long as it is for it; or the length */
 };
-_Static_assert(sizeof(struct request) == 48, "request");
+_Static_assert(sizeof(struct request) == 64, "request");
 
 /* --- map 'units': the requests that a unit of work has received and may still have open */
 
@@ -277,6 +292,30 @@ struct unit {
 
 #define GO_LAYOUTS_MAX 512
 
+/* Packages that have a router of their own; each is probed where it has an object for a request. */
+enum go_router {
+	GO_ROUTER_GIN,
+	GO_ROUTER_GIN_NEXT, /* the same, where its call of Next can be probed: then the route is known */
+	GO_ROUTER_ECHO,
+	GO_ROUTER_ECHO_5,
+	GO_ROUTER_CHI,
+	GO_ROUTER_GORILLA,
+	_GO_ROUTER_MAX,
+};
+
+/*
+ * Where such an object has its route. It is used again for other requests, so it also says whose it
+ * is: at 'owner' in it, or in what its pointer at 'via' leads to.
+ */
+struct go_route_layout {
+	__u32 is_known;
+	__u32 text;    /* a string; of chi a slice of strings */
+	__u32 is_text; /* the string is the program's for good, and is noted itself: no owner */
+	__u32 owner;
+	__u32 via;
+	__u32 has_via;
+};
+
 struct go_layout {
 	__u32 g_m, g_goid, m_curg;
 	__u32 has_calls;           /* the rest is known */
@@ -292,6 +331,20 @@ struct go_layout {
 		timer_ctx_points; /* there is a cancelCtx, or a pointer to one */
 	__u32 pad;
 	__u64 value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types, 0: there is none */
+	/* net/http's server, from the stack of its goroutine to the route of what it answers. */
+	__u32 has_patterns;
+	__u32 g_stack;         /* runtime.g → its ends, lower and upper */
+	__u32 conn_bufw;       /* net/http.conn → *bufio.Writer */
+	__u32 conn_writer_buf; /* bufio.Writer → the first byte of its buffer */
+	__u32 conn_cur_req;    /* net/http.conn → *response */
+	__u32 response_conn, response_req;
+	__u32 request_pattern; /* net/http.Request → string; or → *pattern, */
+	__u32 pattern_points;
+	__u32 pattern_str; /* and there → string */
+	__u32 has_routers; /* one of these is known: */
+	__u32 pad2;
+	struct go_route_layout routers[_GO_ROUTER_MAX];
+	__u64 echo_context; /* type */
 };
 
 /*
@@ -418,6 +471,8 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	  "ends of goroutines lost: the ring was full (their calls have no parent)")              \
 	X(COUNT_GO_CALLS_FULL, "go_calls_full",                                                   \
 	  "calls of Go programs without a parent: the table was full")                            \
+	X(COUNT_GO_ROUTE_LONG, "go_route_long",                                                   \
+	  "routes of Go servers that are longer than 128 bytes (their spans have none)")          \
 	X(COUNT_IO_URING, "io_uring",                                                             \
 	  "receives of threads that use io_uring, whose bytes this tap cannot see")               \
 	X(COUNT_INSERTED, "inserted", "requests that were sent with our traceparent")             \

@@ -3,8 +3,8 @@
  * Probes in Go programs, beside whatever tap is in use and with its maps. They are met by every
  * process that runs the executable; those that are not selected are none of our business.
  *
- * go_round_trip is always there. The others follow when a goroutine that holds no request makes a
- * call: only programs that call so pay for them.
+ * go_round_trip is always there, and those of routers where a program has them. The others follow
+ * when a goroutine that holds no request makes a call: only programs that call so pay for them.
  *
  * A probe may be met twice for one call: at a stack check's jump again when the stack has grown.
  * All that is done here can be done twice.
@@ -19,16 +19,20 @@ volatile __u32 orphans;
 
 /* The goroutine, and arguments, by Go's own calling convention (ABIInternal). */
 #if defined(__TARGET_ARCH_x86)
-#define GO_G(ctx)      ((ctx)->r14)
-#define GO_FIRST(ctx)  ((ctx)->ax)
-#define GO_SECOND(ctx) ((ctx)->bx)
-#define GO_FOURTH(ctx) ((ctx)->di)
+#define GO_G(ctx)       ((ctx)->r14)
+#define GO_FIRST(ctx)   ((ctx)->ax)
+#define GO_SECOND(ctx)  ((ctx)->bx)
+#define GO_FOURTH(ctx)  ((ctx)->di)
+#define GO_SIXTH(ctx)   ((ctx)->r8)
+#define GO_SEVENTH(ctx) ((ctx)->r9)
 #elif defined(__TARGET_ARCH_arm64)
 #define GO_REGISTER(ctx, n) (((const struct user_pt_regs *)(ctx))->regs[n])
 #define GO_G(ctx)           GO_REGISTER(ctx, 28)
 #define GO_FIRST(ctx)       GO_REGISTER(ctx, 0)
 #define GO_SECOND(ctx)      GO_REGISTER(ctx, 1)
 #define GO_FOURTH(ctx)      GO_REGISTER(ctx, 3)
+#define GO_SIXTH(ctx)       GO_REGISTER(ctx, 5)
+#define GO_SEVENTH(ctx)     GO_REGISTER(ctx, 6)
 #endif
 
 #define CONTEXTS_MAX 24 /* from a call's to its request's; real chains have 2 to 8 */
@@ -266,5 +270,90 @@ int go_end(struct pt_regs *ctx)
 	record.goroutine = unit.id;
 	/* A reader that sleeps is not woken by this: it looks five times a second anyway. */
 	emit(&record, sizeof(record), COUNT_LOST_GOROUTINE);
+	return 0;
+}
+
+/*
+ * A router has taken up the request that is open on this goroutine, and 'object' will say by which
+ * route, or does so already. With two such objects, of routers one within the other, neither has
+ * the whole route.
+ */
+static __always_inline void note_route(struct pt_regs *ctx, const struct go_process *p,
+				       __u32 router, __u64 object)
+{
+	const struct go_route_layout *layout = &p->layout->routers[router];
+	struct unit_key unit = {.pid = p->pid, .kind = UNIT_GOROUTINE};
+	struct request_key key = {};
+	struct go_string text = {};
+	struct request *r;
+
+	unit.id = goroutine_id(p->layout, GO_G(ctx));
+	if (!unit.id || unit_open(&unit, &key) != DECISION_UNIT)
+		return;
+	r = bpf_map_lookup_elem(&requests, &key);
+	if (!r)
+		return;
+	if (!layout->is_text) {
+		text.address = object;
+		if (!route_owner(layout, object, &text.length))
+			return;
+	} else if (!read_string(&text, object + layout->text)) {
+		return;
+	}
+	if (r->go_route && r->go_route != text.address)
+		router = _GO_ROUTER_MAX;
+	r->go_router = router;
+	r->go_route_owner = text.length;
+	r->go_route = text.address;
+}
+
+#define ROUTER(name, router, object)                                      \
+	SEC("uprobe")                                                     \
+	int name(struct pt_regs *ctx)                                     \
+	{                                                                 \
+		struct go_process p;                                      \
+                                                                          \
+		if (go_process(&p) && p.layout->routers[router].is_known) \
+			note_route(ctx, &p, router, object);              \
+		return 0;                                                 \
+	}
+
+/* gin.(*Engine).handleHTTPRequest(*Context); there, the call of (*Context).Next() */
+ROUTER(go_gin, GO_ROUTER_GIN, GO_SECOND(ctx))
+ROUTER(go_gin_next, GO_ROUTER_GIN_NEXT, GO_FIRST(ctx))
+/* echo/v5.(*DefaultRouter).Route(*Context) */
+ROUTER(go_echo_5, GO_ROUTER_ECHO_5, GO_SECOND(ctx))
+/* chi/v5.(*node).FindRoute(*Context, ...) */
+ROUTER(go_chi, GO_ROUTER_CHI, GO_SECOND(ctx))
+
+/* echo/v4.(*Router).Find(method, path string, Context): the context may be one of the program's. */
+SEC("uprobe")
+int go_echo(struct pt_regs *ctx)
+{
+	struct go_process p;
+	__u64 type = 0;
+
+	if (!go_process(&p) || !p.layout->routers[GO_ROUTER_ECHO].is_known)
+		return 0;
+	if (!read_word(&type, GO_SIXTH(ctx) + ITAB_TYPE) ||
+	    !read_word(&type, type + POINTER_ELEM) || type - p.bias != p.layout->echo_context)
+		return 0;
+	note_route(ctx, &p, GO_ROUTER_ECHO, GO_SEVENTH(ctx));
+	return 0;
+}
+
+/* gorilla/mux.requestWithRoute(*http.Request, *Route) */
+SEC("uprobe")
+int go_gorilla(struct pt_regs *ctx)
+{
+	const struct go_route_layout *r;
+	struct go_process p;
+	__u64 path = 0;
+
+	if (!go_process(&p))
+		return 0;
+	r = &p.layout->routers[GO_ROUTER_GORILLA];
+	if (r->is_known && read_word(&path, GO_SECOND(ctx) + r->via) && path)
+		note_route(ctx, &p, GO_ROUTER_GORILLA, path);
 	return 0;
 }

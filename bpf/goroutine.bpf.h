@@ -84,6 +84,25 @@ static __always_inline bool is_handed_over(const struct work *w, const struct go
 	       read_word(&word, word + l->writer_buf) && word == buffer;
 }
 
+/* What a string or a slice begins with. */
+struct go_string {
+	__u64 address;
+	__u64 length;
+};
+
+static __always_inline bool read_string(struct go_string *ret, __u64 at)
+{
+	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)at) == 0 && ret->address;
+}
+
+/* Whose an object of a router is; false: it cannot be read. */
+static __always_inline bool route_owner(const struct go_route_layout *r, __u64 object, __u64 *ret)
+{
+	if (r->has_via && (!read_word(&object, object + r->via) || !object))
+		return false;
+	return read_word(ret, object + r->owner) && *ret;
+}
+
 /* What a goroutine, or a call, works for. */
 struct go_work {
 	struct request_key request;

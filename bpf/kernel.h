@@ -244,6 +244,7 @@ enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 struct pt_regs {
 	unsigned long r14;
 	unsigned long bx;
+	unsigned long r9;
 	unsigned long r8;
 	unsigned long ax;
 	unsigned long cx;

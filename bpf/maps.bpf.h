@@ -227,7 +227,8 @@ struct work {
 	__u32 go_layout;    /* of the process (abi.h) */
 	__u64 g;            /* of a Go program: what its register has */
 	__u32 has_children; /* goroutines that it begins are noted */
-	__u32 pad2;
+	/* route_find(): of a response; behind its head in the window */
+	__u16 route_kind, route_length;
 	struct unit_key unit; /* who works here */
 	/* unit_request(): what it works for */
 	__u64 caller, elder; /* goroutines (struct decision), 0: none */
@@ -300,6 +301,9 @@ struct conn {
 	__u16 unit_kind;  /* of the unit that received the newest request with a context */
 	__u16 unit_has_children;
 	__u64 unit_id;
+	__u64 go_conn;     /* a Go server's net/http.conn; 0: not found, */
+	__u32 go_searches; /* and so often looked for */
+	__u32 pad;
 	struct join_key join;
 	__u64 mmsg;      /* the vector of the last recvmmsg, */
 	__u32 mmsg_tid;  /* who called it, */

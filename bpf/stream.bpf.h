@@ -14,6 +14,7 @@
 
 #include "context.bpf.h"
 #include "emit.bpf.h"
+#include "route.bpf.h"
 #include "source.bpf.h"
 
 #define WINDOWS_MAX 2048 /* of a call; chunks need two each */
@@ -272,7 +273,7 @@ static __always_inline void record_fill(struct work *w, struct conn *c, struct s
 	r->header.type = RECORD_HEAD;
 	r->header.role = c->role;
 	r->header.pad = 0;
-	r->header.length = sizeof(*r) + length;
+	r->header.length = sizeof(*r) + length + w->route_length;
 	r->header.time_ns = w->now_ns;
 	r->header.connection = c->cookie;
 	r->header.pid = w->pid;
@@ -288,7 +289,8 @@ static __always_inline void record_fill(struct work *w, struct conn *c, struct s
 	r->family = c->family;
 	r->flags = flags;
 	r->data_length = length;
-	r->pad = 0;
+	r->route_kind = w->route_kind;
+	r->route_length = w->route_length;
 	if (flags & HEAD_DECISION)
 		r->decision = w->decision;
 }
@@ -324,7 +326,7 @@ static __always_inline void record_part(struct work *w, struct conn *c, __u32 fl
 		return;
 	record_fill(w, c, s, flags, length);
 	/* Masked where it is used: the compiler may spill a bound that was checked before. */
-	total = sizeof(struct record_head) + length;
+	total = sizeof(struct record_head) + length + w->route_length;
 	asm volatile("" : "+r"(total));
 	if (!emit(w->scan.bytes, total & SCAN_MASK, lost_counter)) {
 		s->is_lost = 1;
@@ -496,6 +498,10 @@ SUBPROGRAM4(head_part, struct work *, w, struct conn *, c, __u32, length, bool, 
 		flags |= c->answer;
 	if (ended && !is_request && ends_here(w, s, length, complete))
 		flags |= HEAD_COMPLETE;
+	w->route_length = 0;
+	w->route_kind = ROUTE_NONE;
+	if (ended && !is_request && w->go_layout && w->is_tx)
+		route_find(w, c, length);
 	if (!was_truncated)
 		record_part(w, c, flags, length);
 	w->at += length;

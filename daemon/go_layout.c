@@ -1,7 +1,10 @@
 /* Layouts of Go programs; see go_layout.h. */
 #include "go_layout.h"
 
+#include <string.h>
+
 #include "base/util.h"
+#include "go_routes.h"
 
 static bool is_known(const struct go_program *program, enum go_field field)
 {
@@ -64,6 +67,7 @@ struct go_probe_layout go_layout_of(const struct go_program *program)
 		.timer_ctx = context_type(program, GO_STRUCT_TIMER_CTX, timer),
 		.without_cancel_ctx = context_type(program, GO_STRUCT_WITHOUT_CANCEL_CTX,
 						   GO_FIELD_WITHOUT_CANCEL_CTX_C),
+		.routes = go_routes_of(program),
 	};
 }
 
@@ -79,7 +83,8 @@ bool go_layout_is_same(const struct go_probe_layout *a, const struct go_probe_la
 	       a->timer_ctx_points == b->timer_ctx_points &&
 	       a->without_cancel_ctx_c == b->without_cancel_ctx_c && a->value_ctx == b->value_ctx &&
 	       a->cancel_ctx == b->cancel_ctx && a->timer_ctx == b->timer_ctx &&
-	       a->without_cancel_ctx == b->without_cancel_ctx;
+	       a->without_cancel_ctx == b->without_cancel_ctx &&
+	       memcmp(&a->routes, &b->routes, sizeof(a->routes)) == 0;
 }
 
 bool go_layout_has_goroutines(const struct go_program *program)

@@ -10,6 +10,7 @@
 #include "base/table.h"
 #include "go_executable.h"
 #include "go_layout.h"
+#include "go_routes.h"
 #include "image/go_program.h"
 #include "metrics/metrics.h"
 #include "probe/go_probe.h"
@@ -188,8 +189,9 @@ static const char *why_not_children(const struct go_program *program)
 	const struct go_function_facts *serve = &program->functions[GO_FUNCTION_SERVE_HTTP],
 				       *end = &program->functions[GO_FUNCTION_GOEXIT0];
 
-	if (serve->site.class == GO_SITE_NONE)
-		return serve->is_found ? serve->site.reason : "it has no HTTP server of net/http";
+	/* Servers other than net/http's make no contexts that calls could carry. */
+	if (serve->is_found && serve->site.class == GO_SITE_NONE)
+		return serve->site.reason;
 	if (end->site.class == GO_SITE_NONE)
 		return end->is_found ? end->site.reason : "runtime.goexit0 was not found";
 	if (program->newproc_runqput.class == GO_SITE_NONE)
@@ -207,6 +209,17 @@ static void note_sites(struct go_executable *e, const struct go_program *program
 	e->sites[GO_PROBE_END] = program->functions[GO_FUNCTION_GOEXIT0].site.offset;
 }
 
+/* Routers are probed from the beginning. */
+static void want_routers(struct go_executable *e, const struct go_program *program)
+{
+	for (size_t i = 0; i < _GO_PROBE_ROUTER_MAX; i++) {
+		if (!e->facts.routes.routers[i].is_known)
+			continue;
+		e->sites[GO_PROBE_GIN + i] = go_routes_site(program, i);
+		e->wanted |= 1U << (GO_PROBE_GIN + i);
+	}
+}
+
 /* A goroutine that holds no request has called: from now on requests are followed into goroutines. */
 static void follow_children(struct go_units *u, const struct go_user *user)
 {
@@ -216,7 +229,9 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 
 	if (e->why_not || e->why_not_children)
 		return;
-	e->wanted |= 1U << GO_PROBE_END | 1U << GO_PROBE_SERVE | 1U << GO_PROBE_BEGIN;
+	e->wanted |= 1U << GO_PROBE_END | 1U << GO_PROBE_BEGIN;
+	if (e->sites[GO_PROBE_SERVE])
+		e->wanted |= 1U << GO_PROBE_SERVE;
 	r = go_executable_attach_by(e, user);
 	if (r == -ESTALE || r == -ENOENT || r == -ESRCH) {
 		e->wanted = before;
@@ -263,6 +278,7 @@ static int set_up(struct go_units *u, struct go_executable *e, int fd)
 	e->is_pie = program->is_pie;
 	note_sites(e, program);
 	e->why_not = want_calls(e, program);
+	want_routers(e, program);
 	e->why_not_children = why_not_children(program);
 	return 0;
 }

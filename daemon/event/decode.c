@@ -26,9 +26,18 @@ static void decode_endpoint(const __u8 *address, __u16 port, __u16 family,
 
 static int decode_head(const struct record_head *r, size_t n, struct event *e)
 {
+	static const enum event_route routes[] = {
+		[ROUTE_NONE] = EVENT_ROUTE_NONE,
+		[ROUTE_PATTERN] = EVENT_ROUTE_PATTERN,
+		[ROUTE_TEMPLATE] = EVENT_ROUTE_TEMPLATE,
+		[ROUTE_CHI] = EVENT_ROUTE_CHI,
+	};
 	const struct decision *d = &r->decision;
 
-	if (n < sizeof(*r) || n != sizeof(*r) + r->data_length)
+	if (n < sizeof(*r) || n != sizeof(*r) + (size_t)r->data_length + r->route_length)
+		return EVENT_BAD;
+	if (r->route_kind >= _ROUTE_KIND_MAX || r->route_length > ROUTE_BYTES_MAX ||
+	    (r->route_kind == ROUTE_NONE) != (r->route_length == 0))
 		return EVENT_BAD;
 	if (r->family != AF_INET && r->family != AF_INET6)
 		return EVENT_BAD;
@@ -49,6 +58,8 @@ static int decode_head(const struct record_head *r, size_t n, struct event *e)
 			       : r->flags & HEAD_BY_RECEIVER ? ANSWERED_BY_RECEIVER
 							     : ANSWERED_BY_UNKNOWN,
 		.bytes = {.p = (const char *)r->data, .n = r->data_length},
+		.route_kind = routes[r->route_kind],
+		.route = {.p = (const char *)r->data + r->data_length, .n = r->route_length},
 	};
 	decode_endpoint(r->local_address, r->local_port, r->family, &e->head.local);
 	decode_endpoint(r->remote_address, r->remote_port, r->family, &e->head.remote);

@@ -51,6 +51,7 @@ static void give_up(struct go_program *program, const char *reason)
 			.no_returns_reason = reason,
 		};
 	program->newproc_runqput = (struct go_site){.reason = reason};
+	program->gin_next = (struct go_site){.reason = reason};
 }
 
 /*
@@ -93,6 +94,10 @@ static int find_sites(struct go_file *file, const struct go_table *table,
 	}
 	r = go_site_find_call(file, &program->functions[GO_FUNCTION_NEWPROC_FUNC1],
 			      &program->functions[GO_FUNCTION_RUNQPUT], &program->newproc_runqput);
+	if (r)
+		return r;
+	r = go_site_find_call(file, &program->functions[GO_FUNCTION_GIN_HANDLE],
+			      &program->functions[GO_FUNCTION_GIN_NEXT], &program->gin_next);
 	if (r)
 		return r;
 	if (go_file_is_spent(file))

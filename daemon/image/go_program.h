@@ -33,23 +33,29 @@
 /* --- functions */
 
 /* Generic functions are written `Name[...]`, as the function table has them. */
-#define GO_FUNCTIONS(X)                                                           \
-	X(ROUND_TRIP, "net/http.(*persistConn).roundTrip")                        \
-	X(WRITE_LOOP, "net/http.(*persistConn).writeLoop")                        \
-	X(TRANSPORT_ROUND_TRIP, "net/http.(*Transport).roundTrip")                \
-	X(WRITE_SUBSET, "net/http.Header.writeSubset")                            \
-	X(SERVE_HTTP, "net/http.serverHandler.ServeHTTP")                         \
-	X(CONN_SERVE, "net/http.(*conn).serve")                                   \
-	X(READ_REQUEST, "net/http.(*conn).readRequest")                           \
-	X(FINISH_REQUEST, "net/http.(*response).finishRequest")                   \
-	X(TLS_READ, "crypto/tls.(*Conn).Read")                                    \
-	X(TLS_WRITE, "crypto/tls.(*Conn).Write")                                  \
-	X(NEWPROC1, "runtime.newproc1")                                           \
-	X(NEWPROC_FUNC1, "runtime.newproc.func1")                                 \
-	X(RUNQPUT, "runtime.runqput")                                             \
-	X(GOEXIT0, "runtime.goexit0")                                             \
-	X(FASTHTTP_SERVE_CONN, "github.com/valyala/fasthttp.(*Server).serveConn") \
-	X(FASTHTTP_DO, "github.com/valyala/fasthttp.(*HostClient).doNonNilReqResp")
+#define GO_FUNCTIONS(X)                                                             \
+	X(ROUND_TRIP, "net/http.(*persistConn).roundTrip")                          \
+	X(WRITE_LOOP, "net/http.(*persistConn).writeLoop")                          \
+	X(TRANSPORT_ROUND_TRIP, "net/http.(*Transport).roundTrip")                  \
+	X(WRITE_SUBSET, "net/http.Header.writeSubset")                              \
+	X(SERVE_HTTP, "net/http.serverHandler.ServeHTTP")                           \
+	X(CONN_SERVE, "net/http.(*conn).serve")                                     \
+	X(READ_REQUEST, "net/http.(*conn).readRequest")                             \
+	X(FINISH_REQUEST, "net/http.(*response).finishRequest")                     \
+	X(TLS_READ, "crypto/tls.(*Conn).Read")                                      \
+	X(TLS_WRITE, "crypto/tls.(*Conn).Write")                                    \
+	X(NEWPROC1, "runtime.newproc1")                                             \
+	X(NEWPROC_FUNC1, "runtime.newproc.func1")                                   \
+	X(RUNQPUT, "runtime.runqput")                                               \
+	X(GOEXIT0, "runtime.goexit0")                                               \
+	X(FASTHTTP_SERVE_CONN, "github.com/valyala/fasthttp.(*Server).serveConn")   \
+	X(FASTHTTP_DO, "github.com/valyala/fasthttp.(*HostClient).doNonNilReqResp") \
+	X(GIN_HANDLE, "github.com/gin-gonic/gin.(*Engine).handleHTTPRequest")       \
+	X(GIN_NEXT, "github.com/gin-gonic/gin.(*Context).Next")                     \
+	X(ECHO_FIND, "github.com/labstack/echo/v4.(*Router).Find")                  \
+	X(ECHO_5_ROUTE, "github.com/labstack/echo/v5.(*DefaultRouter).Route")       \
+	X(CHI_FIND_ROUTE, "github.com/go-chi/chi/v5.(*node).FindRoute")             \
+	X(GORILLA_WITH_ROUTE, "github.com/gorilla/mux.requestWithRoute")
 
 enum go_function {
 #define GO_FUNCTION_ENUM(id, name) GO_FUNCTION_##id,
@@ -103,68 +109,88 @@ struct go_function_facts {
  * id, struct, name, and what it must be (see go_types.c): a field that is anything else is unknown.
  * INTEGER has 8 bytes; MAP is a pointer; of a STRUCT the offset is that of its first field.
  */
-#define GO_FIELDS(X)                                                           \
-	X(G_M, G, "m", POINTER)                                                \
-	X(G_ATOMICSTATUS, G, "atomicstatus", FOUR_BYTES)                       \
-	X(G_GOID, G, "goid", INTEGER)                                          \
-	X(G_PARENT_GOID, G, "parentGoid", INTEGER)                             \
-	X(G_STARTPC, G, "startpc", INTEGER)                                    \
-	X(M_G0, M, "g0", POINTER)                                              \
-	X(M_CURG, M, "curg", POINTER)                                          \
-	X(PERSIST_CONN_T, PERSIST_CONN, "t", POINTER)                          \
-	X(PERSIST_CONN_CONN, PERSIST_CONN, "conn", INTERFACE)                  \
-	X(PERSIST_CONN_TLS_STATE, PERSIST_CONN, "tlsState", POINTER)           \
-	X(PERSIST_CONN_BR, PERSIST_CONN, "br", POINTER)                        \
-	X(PERSIST_CONN_BW, PERSIST_CONN, "bw", POINTER)                        \
-	X(PERSIST_CONN_CLOSED, PERSIST_CONN, "closed", INTERFACE)              \
-	X(TCP_CONN_CONN, TCP_CONN, "conn", STRUCT)                             \
-	X(NET_CONN_FD, NET_CONN, "fd", POINTER)                                \
-	X(NET_FD_PFD, NET_FD, "pfd", STRUCT)                                   \
-	X(NET_FD_LADDR, NET_FD, "laddr", INTERFACE)                            \
-	X(NET_FD_RADDR, NET_FD, "raddr", INTERFACE)                            \
-	X(POLL_FD_SYSFD, POLL_FD, "Sysfd", INTEGER)                            \
-	X(REQUEST_METHOD, REQUEST, "Method", STRING)                           \
-	X(REQUEST_URL, REQUEST, "URL", POINTER)                                \
-	X(REQUEST_PROTO, REQUEST, "Proto", STRING)                             \
-	X(REQUEST_HEADER, REQUEST, "Header", MAP)                              \
-	X(REQUEST_BODY, REQUEST, "Body", INTERFACE)                            \
-	X(REQUEST_CONTENT_LENGTH, REQUEST, "ContentLength", INTEGER)           \
-	X(REQUEST_HOST, REQUEST, "Host", STRING)                               \
-	X(REQUEST_REMOTE_ADDR, REQUEST, "RemoteAddr", STRING)                  \
-	X(REQUEST_REQUEST_URI, REQUEST, "RequestURI", STRING)                  \
-	X(REQUEST_TLS, REQUEST, "TLS", POINTER)                                \
-	X(REQUEST_RESPONSE, REQUEST, "Response", POINTER)                      \
-	X(REQUEST_PATTERN, REQUEST, "Pattern", STRING)                         \
-	X(REQUEST_CTX, REQUEST, "ctx", INTERFACE)                              \
-	X(REQUEST_PAT, REQUEST, "pat", POINTER)                                \
-	X(CLIENT_RESPONSE_STATUS_CODE, CLIENT_RESPONSE, "StatusCode", INTEGER) \
-	X(CLIENT_RESPONSE_REQUEST, CLIENT_RESPONSE, "Request", POINTER)        \
-	X(RESPONSE_CONN, RESPONSE, "conn", POINTER)                            \
-	X(RESPONSE_REQ, RESPONSE, "req", POINTER)                              \
-	X(RESPONSE_WRITTEN, RESPONSE, "written", INTEGER)                      \
-	X(RESPONSE_STATUS, RESPONSE, "status", INTEGER)                        \
-	X(CONN_RWC, CONN, "rwc", INTERFACE)                                    \
-	X(CONN_REMOTE_ADDR, CONN, "remoteAddr", STRING)                        \
-	X(CONN_CUR_REQ, CONN, "curReq", STRUCT)                                \
-	X(TRANSPORT_REQUEST_REQUEST, TRANSPORT_REQUEST, "Request", POINTER)    \
-	X(TRANSPORT_REQUEST_EXTRA, TRANSPORT_REQUEST, "extra", MAP)            \
-	X(TRANSPORT_REQUEST_CTX, TRANSPORT_REQUEST, "ctx", INTERFACE)          \
-	X(VALUE_CTX_CONTEXT, VALUE_CTX, "Context", INTERFACE)                  \
-	X(VALUE_CTX_KEY, VALUE_CTX, "key", INTERFACE)                          \
-	X(VALUE_CTX_VAL, VALUE_CTX, "val", INTERFACE)                          \
-	X(CANCEL_CTX_CONTEXT, CANCEL_CTX, "Context", INTERFACE)                \
-	X(TIMER_CTX_CANCEL_CTX, TIMER_CTX, "cancelCtx", STRUCT)                \
-	/* In 1.20 a pointer: at most one of the two is known. */              \
-	X(TIMER_CTX_CANCEL_CTX_POINTER, TIMER_CTX, "cancelCtx", POINTER)       \
-	X(WITHOUT_CANCEL_CTX_C, WITHOUT_CANCEL_CTX, "c", INTERFACE)            \
-	X(WRITER_BUF, WRITER, "buf", SLICE)                                    \
-	X(WRITER_N, WRITER, "n", INTEGER)                                      \
-	X(WRITER_WR, WRITER, "wr", INTERFACE)                                  \
-	X(URL_SCHEME, URL, "Scheme", STRING)                                   \
-	X(URL_HOST, URL, "Host", STRING)                                       \
-	X(URL_PATH, URL, "Path", STRING)                                       \
-	X(URL_RAW_QUERY, URL, "RawQuery", STRING)                              \
-	X(TLS_CONN_CONN, TLS_CONN, "conn", INTERFACE)                          \
+#define GO_FIELDS(X)                                                            \
+	X(G_STACK, G, "stack", STRUCT)                                          \
+	X(G_M, G, "m", POINTER)                                                 \
+	X(G_ATOMICSTATUS, G, "atomicstatus", FOUR_BYTES)                        \
+	X(G_GOID, G, "goid", INTEGER)                                           \
+	X(G_PARENT_GOID, G, "parentGoid", INTEGER)                              \
+	X(G_STARTPC, G, "startpc", INTEGER)                                     \
+	X(M_G0, M, "g0", POINTER)                                               \
+	X(M_CURG, M, "curg", POINTER)                                           \
+	X(PERSIST_CONN_T, PERSIST_CONN, "t", POINTER)                           \
+	X(PERSIST_CONN_CONN, PERSIST_CONN, "conn", INTERFACE)                   \
+	X(PERSIST_CONN_TLS_STATE, PERSIST_CONN, "tlsState", POINTER)            \
+	X(PERSIST_CONN_BR, PERSIST_CONN, "br", POINTER)                         \
+	X(PERSIST_CONN_BW, PERSIST_CONN, "bw", POINTER)                         \
+	X(PERSIST_CONN_CLOSED, PERSIST_CONN, "closed", INTERFACE)               \
+	X(TCP_CONN_CONN, TCP_CONN, "conn", STRUCT)                              \
+	X(NET_CONN_FD, NET_CONN, "fd", POINTER)                                 \
+	X(NET_FD_PFD, NET_FD, "pfd", STRUCT)                                    \
+	X(NET_FD_LADDR, NET_FD, "laddr", INTERFACE)                             \
+	X(NET_FD_RADDR, NET_FD, "raddr", INTERFACE)                             \
+	X(POLL_FD_SYSFD, POLL_FD, "Sysfd", INTEGER)                             \
+	X(REQUEST_METHOD, REQUEST, "Method", STRING)                            \
+	X(REQUEST_URL, REQUEST, "URL", POINTER)                                 \
+	X(REQUEST_PROTO, REQUEST, "Proto", STRING)                              \
+	X(REQUEST_HEADER, REQUEST, "Header", MAP)                               \
+	X(REQUEST_BODY, REQUEST, "Body", INTERFACE)                             \
+	X(REQUEST_CONTENT_LENGTH, REQUEST, "ContentLength", INTEGER)            \
+	X(REQUEST_HOST, REQUEST, "Host", STRING)                                \
+	X(REQUEST_REMOTE_ADDR, REQUEST, "RemoteAddr", STRING)                   \
+	X(REQUEST_REQUEST_URI, REQUEST, "RequestURI", STRING)                   \
+	X(REQUEST_TLS, REQUEST, "TLS", POINTER)                                 \
+	X(REQUEST_RESPONSE, REQUEST, "Response", POINTER)                       \
+	X(REQUEST_PATTERN, REQUEST, "Pattern", STRING)                          \
+	X(REQUEST_CTX, REQUEST, "ctx", INTERFACE)                               \
+	X(REQUEST_PAT, REQUEST, "pat", POINTER)                                 \
+	X(CLIENT_RESPONSE_STATUS_CODE, CLIENT_RESPONSE, "StatusCode", INTEGER)  \
+	X(CLIENT_RESPONSE_REQUEST, CLIENT_RESPONSE, "Request", POINTER)         \
+	X(RESPONSE_CONN, RESPONSE, "conn", POINTER)                             \
+	X(RESPONSE_REQ, RESPONSE, "req", POINTER)                               \
+	X(RESPONSE_WRITTEN, RESPONSE, "written", INTEGER)                       \
+	X(RESPONSE_STATUS, RESPONSE, "status", INTEGER)                         \
+	X(CONN_RWC, CONN, "rwc", INTERFACE)                                     \
+	X(CONN_REMOTE_ADDR, CONN, "remoteAddr", STRING)                         \
+	X(CONN_CUR_REQ, CONN, "curReq", STRUCT)                                 \
+	X(TRANSPORT_REQUEST_REQUEST, TRANSPORT_REQUEST, "Request", POINTER)     \
+	X(TRANSPORT_REQUEST_EXTRA, TRANSPORT_REQUEST, "extra", MAP)             \
+	X(TRANSPORT_REQUEST_CTX, TRANSPORT_REQUEST, "ctx", INTERFACE)           \
+	X(CONN_BUFW, CONN, "bufw", POINTER)                                     \
+	/* Before 1.20 an atomic.Value, which is larger. */                     \
+	X(CONN_CUR_REQ_POINTER, CONN, "curReq", POINTER_STRUCT)                 \
+	X(PATTERN_STR, PATTERN, "str", STRING)                                  \
+	X(GIN_CONTEXT_WRITERMEM, GIN_CONTEXT, "writermem", STRUCT)              \
+	X(GIN_CONTEXT_FULL_PATH, GIN_CONTEXT, "fullPath", STRING)               \
+	X(GIN_WRITER_WRITER, GIN_WRITER, "ResponseWriter", INTERFACE)           \
+	X(ECHO_CONTEXT_RESPONSE, ECHO_CONTEXT, "response", POINTER)             \
+	X(ECHO_CONTEXT_PATH, ECHO_CONTEXT, "path", STRING)                      \
+	X(ECHO_RESPONSE_WRITER, ECHO_RESPONSE, "Writer", INTERFACE)             \
+	X(ECHO_5_CONTEXT_RESPONSE, ECHO_5_CONTEXT, "orgResponse", POINTER)      \
+	X(ECHO_5_CONTEXT_PATH, ECHO_5_CONTEXT, "path", STRING)                  \
+	X(ECHO_5_RESPONSE_WRITER, ECHO_5_RESPONSE, "ResponseWriter", INTERFACE) \
+	X(CHI_CONTEXT_PARENT, CHI_CONTEXT, "parentCtx", INTERFACE)              \
+	X(CHI_CONTEXT_PATTERNS, CHI_CONTEXT, "RoutePatterns", SLICE)            \
+	X(GORILLA_ROUTE_CONF, GORILLA_ROUTE, "routeConf", STRUCT)               \
+	X(GORILLA_CONF_REGEXP, GORILLA_CONF, "regexp", STRUCT)                  \
+	X(GORILLA_GROUP_PATH, GORILLA_GROUP, "path", POINTER)                   \
+	X(GORILLA_REGEXP_TEMPLATE, GORILLA_REGEXP, "template", STRING)          \
+	X(VALUE_CTX_CONTEXT, VALUE_CTX, "Context", INTERFACE)                   \
+	X(VALUE_CTX_KEY, VALUE_CTX, "key", INTERFACE)                           \
+	X(VALUE_CTX_VAL, VALUE_CTX, "val", INTERFACE)                           \
+	X(CANCEL_CTX_CONTEXT, CANCEL_CTX, "Context", INTERFACE)                 \
+	X(TIMER_CTX_CANCEL_CTX, TIMER_CTX, "cancelCtx", STRUCT)                 \
+	/* In 1.20 a pointer: at most one of the two is known. */               \
+	X(TIMER_CTX_CANCEL_CTX_POINTER, TIMER_CTX, "cancelCtx", POINTER)        \
+	X(WITHOUT_CANCEL_CTX_C, WITHOUT_CANCEL_CTX, "c", INTERFACE)             \
+	X(WRITER_BUF, WRITER, "buf", SLICE)                                     \
+	X(WRITER_N, WRITER, "n", INTEGER)                                       \
+	X(WRITER_WR, WRITER, "wr", INTERFACE)                                   \
+	X(URL_SCHEME, URL, "Scheme", STRING)                                    \
+	X(URL_HOST, URL, "Host", STRING)                                        \
+	X(URL_PATH, URL, "Path", STRING)                                        \
+	X(URL_RAW_QUERY, URL, "RawQuery", STRING)                               \
+	X(TLS_CONN_CONN, TLS_CONN, "conn", INTERFACE)                           \
 	X(TLS_CONN_IS_CLIENT, TLS_CONN, "isClient", BOOL)
 
 enum go_field {
@@ -194,6 +220,18 @@ enum go_struct {
 	GO_STRUCT_WRITER,             /* bufio.Writer */
 	GO_STRUCT_URL,                /* net/url.URL */
 	GO_STRUCT_TLS_CONN,           /* crypto/tls.Conn */
+	GO_STRUCT_PATTERN,            /* net/http.pattern */
+	GO_STRUCT_GIN_CONTEXT,        /* github.com/gin-gonic/gin.Context */
+	GO_STRUCT_GIN_WRITER,         /* github.com/gin-gonic/gin.responseWriter */
+	GO_STRUCT_ECHO_CONTEXT,       /* github.com/labstack/echo/v4.context */
+	GO_STRUCT_ECHO_RESPONSE,      /* github.com/labstack/echo/v4.Response */
+	GO_STRUCT_ECHO_5_CONTEXT,     /* github.com/labstack/echo/v5.Context */
+	GO_STRUCT_ECHO_5_RESPONSE,    /* github.com/labstack/echo/v5.Response */
+	GO_STRUCT_CHI_CONTEXT,        /* github.com/go-chi/chi/v5.Context */
+	GO_STRUCT_GORILLA_ROUTE,      /* github.com/gorilla/mux.Route */
+	GO_STRUCT_GORILLA_CONF,       /* github.com/gorilla/mux.routeConf */
+	GO_STRUCT_GORILLA_GROUP,      /* github.com/gorilla/mux.routeRegexpGroup */
+	GO_STRUCT_GORILLA_REGEXP,     /* github.com/gorilla/mux.routeRegexp */
 	_GO_STRUCT_MAX,
 };
 
@@ -233,6 +271,8 @@ struct go_program {
 	 * R1) the new goroutine, which has its goid already; its parent is curg of g0's m.
 	 */
 	struct go_site newproc_runqput;
+	struct go_site
+		gin_next; /* the call of gin's (*Context).Next in its (*Engine).handleHTTPRequest */
 	struct go_offset offsets[_GO_FIELD_MAX];
 	/*
 	 * Addresses of the structs' type descriptors (abi.Type); 0: unknown, or several types are

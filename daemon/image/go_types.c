@@ -41,6 +41,7 @@ enum go_kind {
 	GO_KIND_INTERFACE,
 	GO_KIND_MAP,
 	GO_KIND_POINTER,
+	GO_KIND_POINTER_STRUCT, /* a struct of the size of a pointer (atomic.Pointer) */
 	GO_KIND_SLICE,
 	GO_KIND_STRING,
 	GO_KIND_STRUCT,
@@ -59,14 +60,14 @@ static const struct {
 static_assert(ARRAY_SIZE(fields) == _GO_FIELD_MAX, "a field without a row");
 
 /*
- * 'first': names of the first fields. Structs whose fields are all exported do not tell their
+ * 'first': names of the first fields; 'or_first': those of other versions. Structs whose fields are all exported do not tell their
  * package; they are reached through a field that points to them ('via'). Where 'n_fields' is not 0,
  * the struct has exactly that many.
  */
 static const struct {
 	const char *name;
 	const char *package;
-	const char *first[FIRST_MAX];
+	const char *first[FIRST_MAX], *or_first[FIRST_MAX];
 	size_t n_fields;
 	enum go_field via;
 } structs[] = {
@@ -127,6 +128,47 @@ static const struct {
 	[GO_STRUCT_TLS_CONN] = {.name = "crypto/tls.Conn",
 				.package = "crypto/tls",
 				.first = {"conn", "isClient", "handshakeFn"}},
+	[GO_STRUCT_PATTERN] = {.name = "net/http.pattern",
+			       .package = "net/http",
+			       .first = {"str", "method", "host", "segments"}},
+	[GO_STRUCT_GIN_CONTEXT] = {.name = "github.com/gin-gonic/gin.Context",
+				   .package = "github.com/gin-gonic/gin",
+				   .first = {"writermem", "Request", "Writer", "Params"}},
+	[GO_STRUCT_GIN_WRITER] = {.name = "github.com/gin-gonic/gin.responseWriter",
+				  .package = "github.com/gin-gonic/gin",
+				  .first = {"ResponseWriter", "size", "status"},
+				  .n_fields = 3},
+	[GO_STRUCT_ECHO_CONTEXT] = {.name = "github.com/labstack/echo/v4.context",
+				    .package = "github.com/labstack/echo/v4",
+				    .first = {"logger", "request", "response"},
+				    .or_first = {"request", "response", "path"}},
+	[GO_STRUCT_ECHO_RESPONSE] = {.name = "github.com/labstack/echo/v4.Response",
+				     .package = "github.com/labstack/echo/v4",
+				     .first = {"Writer", "echo", "beforeFuncs"},
+				     .or_first = {"echo", "beforeFuncs", "afterFuncs", "Writer"}},
+	[GO_STRUCT_ECHO_5_CONTEXT] = {.name = "github.com/labstack/echo/v5.Context",
+				      .package = "github.com/labstack/echo/v5",
+				      .first = {"request", "orgResponse", "response"}},
+	[GO_STRUCT_ECHO_5_RESPONSE] = {.name = "github.com/labstack/echo/v5.Response",
+				       .package = "github.com/labstack/echo/v5",
+				       .first = {"ResponseWriter", "logger", "beforeFuncs"}},
+	[GO_STRUCT_CHI_CONTEXT] = {.name = "github.com/go-chi/chi/v5.Context",
+				   .package = "github.com/go-chi/chi/v5",
+				   .first = {"Routes", "parentCtx", "RoutePath"},
+				   .or_first = {"Routes", "RoutePath", "RouteMethod"}},
+	[GO_STRUCT_GORILLA_ROUTE] = {.name = "github.com/gorilla/mux.Route",
+				     .package = "github.com/gorilla/mux",
+				     .first = {"handler", "buildOnly", "name", "err"}},
+	[GO_STRUCT_GORILLA_CONF] = {.name = "github.com/gorilla/mux.routeConf",
+				    .package = "github.com/gorilla/mux",
+				    .first = {"useEncodedPath", "strictSlash", "skipClean"}},
+	[GO_STRUCT_GORILLA_GROUP] = {.name = "github.com/gorilla/mux.routeRegexpGroup",
+				     .package = "github.com/gorilla/mux",
+				     .first = {"host", "path", "queries"},
+				     .n_fields = 3},
+	[GO_STRUCT_GORILLA_REGEXP] = {.name = "github.com/gorilla/mux.routeRegexp",
+				      .package = "github.com/gorilla/mux",
+				      .first = {"template", "regexpType"}},
 };
 static_assert(ARRAY_SIZE(structs) == _GO_STRUCT_MAX, "a struct without a row");
 
@@ -279,6 +321,8 @@ static bool is_of_kind(const struct field *f, enum go_kind kind)
 		return f->kind == TYPE_MAP && f->bytes == 8;
 	case GO_KIND_POINTER:
 		return (f->kind == TYPE_POINTER || f->kind == TYPE_UNSAFE_POINTER) && f->bytes == 8;
+	case GO_KIND_POINTER_STRUCT:
+		return f->kind == TYPE_STRUCT && f->bytes == 8;
 	case GO_KIND_SLICE:
 		return f->kind == TYPE_SLICE && f->bytes == 24;
 	case GO_KIND_STRING:
@@ -299,14 +343,26 @@ static const struct field *find_field(const struct layout *l, const char *name)
 
 /* --- the structs that are looked for */
 
+static bool has_first(const struct layout *l, const char *const first[FIRST_MAX])
+{
+	for (size_t i = 0; i < FIRST_MAX && first[i]; i++)
+		if (i >= l->n || strcmp(l->fields[i].name, first[i]) != 0)
+			return false;
+	return first[0] != NULL;
+}
+
 static bool is_first_match(const struct layout *l, enum go_struct id)
 {
 	if (structs[id].n_fields != 0 && l->n != structs[id].n_fields)
 		return false;
-	for (size_t i = 0; i < FIRST_MAX && structs[id].first[i]; i++)
-		if (i >= l->n || strcmp(l->fields[i].name, structs[id].first[i]) != 0)
-			return false;
-	return true;
+	return has_first(l, structs[id].first) || has_first(l, structs[id].or_first);
+}
+
+/* Could a struct be that whose first field has this name? */
+static bool is_first_name(const char *name, enum go_struct id)
+{
+	return strcmp(structs[id].first[0], name) == 0 ||
+	       (structs[id].or_first[0] && strcmp(structs[id].or_first[0], name) == 0);
 }
 
 static struct go_offset offset_in(const struct layout *l, enum go_field field)
@@ -400,7 +456,7 @@ static int visit_struct(struct reader *r, uint64_t address, const uint8_t head[S
 	if (e)
 		return MIN(e, 0);
 	for (size_t i = 0; i < _GO_STRUCT_MAX; i++)
-		if ((candidates >> i & 1) && strcmp(structs[i].first[0], name) != 0)
+		if ((candidates >> i & 1) && !is_first_name(name, i))
 			candidates &= ~(1ULL << i);
 	if (candidates == 0)
 		return 0;

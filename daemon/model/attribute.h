@@ -20,6 +20,7 @@
 	X(ATTR_HTTP_REQUEST_METHOD_ORIGINAL, "http.request.method_original", ATTRIBUTE_STRING) \
 	X(ATTR_HTTP_RESPONSE_STATUS_CODE, "http.response.status_code", ATTRIBUTE_INT)          \
 	X(ATTR_HTTP_REQUEST_RESEND_COUNT, "http.request.resend_count", ATTRIBUTE_INT)          \
+	X(ATTR_HTTP_ROUTE, "http.route", ATTRIBUTE_STRING)                                     \
 	X(ATTR_URL_SCHEME, "url.scheme", ATTRIBUTE_STRING)                                     \
 	X(ATTR_URL_PATH, "url.path", ATTRIBUTE_STRING)                                         \
 	X(ATTR_URL_QUERY, "url.query", ATTRIBUTE_STRING)                                       \

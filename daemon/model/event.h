@@ -42,6 +42,14 @@ enum parent_reason {
 
 const char *parent_reason_name(enum parent_reason reason); /* "header", "no_open_request", ... */
 
+/* What the kernel side found of a route; http/route.h makes one of it. */
+enum event_route {
+	EVENT_ROUTE_NONE,
+	EVENT_ROUTE_PATTERN,  /* of net/http.ServeMux */
+	EVENT_ROUTE_TEMPLATE, /* of the path alone */
+	EVENT_ROUTE_CHI,      /* patterns of several of chi's routers, one behind the other */
+};
+
 /* Which thread sends a server's response. */
 enum answered_by {
 	ANSWERED_BY_UNKNOWN,
@@ -83,6 +91,8 @@ struct event_head {
 	uint64_t elder;     /* of an inherited call: who began the goroutine; 0: the request's */
 	bool is_inherited;  /* a call by a goroutine that the parent began, no more is known */
 	uint64_t goroutine; /* that received the request, or calls; 0: none */
+	enum event_route route_kind; /* of a server's response, with is_end */
+	struct str route;
 };
 
 enum event_close {

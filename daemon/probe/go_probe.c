@@ -14,6 +14,9 @@
 #define CALL_AGE_MAX_NS (60 * NSEC_PER_SEC)
 
 static_assert(GO_PROBE_LAYOUTS_MAX == GO_LAYOUTS_MAX, "go_probe.h and abi.h agree");
+static_assert((int)_GO_PROBE_ROUTER_MAX == (int)_GO_ROUTER_MAX &&
+		      (int)GO_PROBE_ROUTER_GORILLA == (int)GO_ROUTER_GORILLA,
+	      "go_probe.h and abi.h name the same routers");
 
 struct go_probe {
 	struct go *skeleton;
@@ -32,6 +35,12 @@ static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site sit
 		[GO_PROBE_SERVE] = g->skeleton->progs.go_serve,
 		[GO_PROBE_BEGIN] = g->skeleton->progs.go_begin,
 		[GO_PROBE_END] = g->skeleton->progs.go_end,
+		[GO_PROBE_GIN] = g->skeleton->progs.go_gin,
+		[GO_PROBE_GIN_NEXT] = g->skeleton->progs.go_gin_next,
+		[GO_PROBE_ECHO] = g->skeleton->progs.go_echo,
+		[GO_PROBE_ECHO_5] = g->skeleton->progs.go_echo_5,
+		[GO_PROBE_CHI] = g->skeleton->progs.go_chi,
+		[GO_PROBE_GORILLA] = g->skeleton->progs.go_gorilla,
 	};
 
 	static_assert(ARRAY_SIZE(programs) == _GO_PROBE_SITE_MAX, "each site has a program");
@@ -101,6 +110,32 @@ void go_probe_free(struct go_probe *g)
 	free(g);
 }
 
+static void set_routes(struct go_layout *value, const struct go_probe_routes *routes)
+{
+	value->has_patterns = routes->has_patterns;
+	value->g_stack = routes->g_stack;
+	value->conn_bufw = routes->conn_bufw;
+	value->conn_writer_buf = routes->writer_buf;
+	value->conn_cur_req = routes->conn_cur_req;
+	value->response_conn = routes->response_conn;
+	value->response_req = routes->response_req;
+	value->request_pattern = routes->request_pattern;
+	value->pattern_points = routes->pattern_points;
+	value->pattern_str = routes->pattern_str;
+	value->echo_context = routes->echo_context;
+	for (size_t i = 0; i < _GO_ROUTER_MAX; i++) {
+		value->has_routers |= routes->routers[i].is_known;
+		value->routers[i] = (struct go_route_layout){
+			.is_known = routes->routers[i].is_known,
+			.text = routes->routers[i].text,
+			.owner = routes->routers[i].owner,
+			.via = routes->routers[i].via,
+			.has_via = routes->routers[i].has_via,
+			.is_text = routes->routers[i].is_text,
+		};
+	}
+}
+
 int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout)
 {
 	struct go_layout value = {
@@ -125,6 +160,7 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 		.without_cancel_ctx = layout->without_cancel_ctx,
 	};
 
+	set_routes(&value, &layout->routes);
 	return bpf_map__update_elem(g->skeleton->maps.go_layouts, &number, sizeof(number), &value,
 				    sizeof(value), BPF_ANY);
 }

@@ -24,6 +24,34 @@ int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *r
 void go_probe_free(struct go_probe *g); /* NULL is allowed; detach first */
 DEFINE_CLEANUP(struct go_probe *, go_probe_free)
 
+/* Packages that route requests, in the order of their sites. */
+enum go_probe_router {
+	GO_PROBE_ROUTER_GIN,
+	GO_PROBE_ROUTER_GIN_NEXT,
+	GO_PROBE_ROUTER_ECHO,
+	GO_PROBE_ROUTER_ECHO_5,
+	GO_PROBE_ROUTER_CHI,
+	GO_PROBE_ROUTER_GORILLA,
+	_GO_PROBE_ROUTER_MAX,
+};
+
+/*
+ * How a router's object leads to the route, and says whose it is (struct go_route_layout of
+ * bpf/abi.h). Without padding: layouts are compared as bytes.
+ */
+struct go_probe_router_layout {
+	uint32_t is_known, text, is_text, owner, via, has_via;
+};
+
+/* Likewise net/http's server. */
+struct go_probe_routes {
+	uint32_t has_patterns;
+	uint32_t g_stack, conn_bufw, writer_buf, conn_cur_req, response_conn, response_req;
+	uint32_t request_pattern, pattern_points, pattern_str;
+	struct go_probe_router_layout routers[_GO_PROBE_ROUTER_MAX];
+	uint64_t echo_context;
+};
+
 /* Offsets of fields, in bytes. */
 struct go_probe_layout {
 	uint32_t g_m, g_goid, m_curg;
@@ -35,6 +63,7 @@ struct go_probe_layout {
 	uint32_t timer_ctx_cancel_ctx;
 	bool timer_ctx_points; /* there is a pointer to a cancelCtx, not the cancelCtx itself */
 	uint64_t value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types; 0: there is none */
+	struct go_probe_routes routes;
 };
 
 /* Where a program is probed; offsets in its file. */
@@ -43,6 +72,12 @@ enum go_probe_site {
 	GO_PROBE_SERVE,      /* net/http.serverHandler.ServeHTTP */
 	GO_PROBE_BEGIN,      /* the call of runtime.runqput in runtime.newproc.func1 */
 	GO_PROBE_END,        /* runtime.goexit0 */
+	GO_PROBE_GIN,        /* where each router has its object for a request */
+	GO_PROBE_GIN_NEXT,
+	GO_PROBE_ECHO,
+	GO_PROBE_ECHO_5,
+	GO_PROBE_CHI,
+	GO_PROBE_GORILLA,
 	_GO_PROBE_SITE_MAX,
 };
 

@@ -4,8 +4,10 @@
 #include <errno.h>
 
 #include "base/util.h"
+#include "http/route.h"
 #include "http/trace_context.h"
 #include "http/url.h"
+#include "metrics/metrics.h"
 #include "stitch/conn.h"
 
 /* What a URL has beside its parts. */
@@ -211,6 +213,12 @@ static void exchange_take_decision(struct exchange *x, const struct event_head *
 	x->span_id = span_id_new();
 }
 
+/* Only servers in Go tell their routes. */
+static bool has_route_room(const struct conn *c, uint64_t goroutine)
+{
+	return c->role == EVENT_ROLE_SERVER && goroutine;
+}
+
 static void exchange_put_texts(struct exchange *x, const struct conn *c, const struct target *q,
 			       bool has_tracestate)
 {
@@ -230,6 +238,8 @@ static void exchange_put_texts(struct exchange *x, const struct conn *c, const s
 	}
 	if (has_tracestate)
 		x->tracestate = put_tracestates(&end, head);
+	if (has_route_room(c, x->goroutine))
+		x->route_text = end;
 }
 
 int exchange_new(const struct conn *c, const struct event *e,
@@ -268,7 +278,8 @@ int exchange_new(const struct conn *c, const struct event *e,
 
 	bytes = sizeof(*x) + head->method_text.n + q.url.scheme.n + q.host.n + q.url.path.n +
 		redacted_bytes_max(q.url.query) + URL_EXTRA_BYTES + head->user_agent.n +
-		tracestate_bytes;
+		tracestate_bytes +
+		(has_route_room(c, e->head.goroutine) ? HTTP_ROUTE_BYTES_MAX : 0);
 	x = malloc(bytes);
 	if (!x)
 		return -ENOMEM;
@@ -301,11 +312,39 @@ void exchange_free(struct exchange *x)
 	free(x);
 }
 
-void exchange_take_response(struct exchange *x, const struct http_head *response, uint64_t time_ns)
+static void take_route(struct exchange *x, const struct event_head *e)
+{
+	if (!x->route_text)
+		return;
+	switch (e->route_kind) {
+	case EVENT_ROUTE_NONE:
+		return;
+	case EVENT_ROUTE_PATTERN:
+		x->route = http_route_of_pattern(e->route);
+		break;
+	case EVENT_ROUTE_TEMPLATE:
+		x->route = http_route_check(e->route);
+		break;
+	case EVENT_ROUTE_CHI:
+		x->route = http_route_of_chi(e->route, x->route_text);
+		break;
+	}
+	if (!x->route.n) {
+		metrics_increment(METRIC_ROUTES_BAD);
+		return;
+	}
+	if (x->route.p != x->route_text)
+		memcpy(x->route_text, x->route.p, x->route.n);
+	x->route.p = x->route_text;
+}
+
+void exchange_take_response(struct exchange *x, const struct http_head *response,
+			    const struct event *e)
 {
 	x->status = response->status;
 	x->framing = http_framing(x->method, response);
 	x->is_last |=
 		response->has_close || (response->minor_version == 0 && !response->has_keep_alive);
-	x->last_ns = MAX(x->last_ns, time_ns);
+	x->last_ns = MAX(x->last_ns, e->time_ns);
+	take_route(x, &e->head);
 }

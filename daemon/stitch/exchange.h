@@ -49,7 +49,9 @@ struct exchange {
 	struct str server_address;
 	struct str url_path, url_query, user_agent; /* servers */
 	struct str url_full;                        /* clients */
+	struct str route;                           /* servers; of the response */
 	struct str tracestate;
+	char *route_text; /* room for HTTP_ROUTE_BYTES_MAX, in 'text'; NULL: none */
 	char text[];
 };
 
@@ -65,5 +67,6 @@ int exchange_new(const struct conn *c, const struct event *e,
 		 const struct exchange_request *request, struct exchange **ret);
 void exchange_free(struct exchange *x);
 
-/* A final response's head has come. */
-void exchange_take_response(struct exchange *x, const struct http_head *response, uint64_t time_ns);
+/* A final response's head has come; 'e' is the event of its last part. */
+void exchange_take_response(struct exchange *x, const struct http_head *response,
+			    const struct event *e);

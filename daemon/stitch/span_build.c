@@ -2,6 +2,7 @@
 #include "stitch/span_build.h"
 
 #include "base/util.h"
+#include "http/route.h"
 
 static void add_text(struct span_options *o, enum attribute_key key, struct str text)
 {
@@ -30,6 +31,7 @@ static void add_request(struct span_options *o, const struct conn *c, const stru
 		span_add_text(o, ATTR_URL_SCHEME, STR("http"));
 		add_text(o, ATTR_URL_PATH, x->url_path);
 		add_text(o, ATTR_URL_QUERY, x->url_query);
+		add_text(o, ATTR_HTTP_ROUTE, x->route);
 		add_text(o, ATTR_USER_AGENT_ORIGINAL, x->user_agent);
 		add_text(o, ATTR_CLIENT_ADDRESS, peer);
 	}
@@ -79,12 +81,28 @@ static uint64_t wall_ns(uint64_t monotonic_ns, int64_t offset_ns)
 	return monotonic_ns + (uint64_t)offset_ns;
 }
 
+#define NAME_BYTES_MAX (16 + 1 + HTTP_ROUTE_BYTES_MAX) /* no method that has a name is longer */
+
+/* "{method} {route}", or the method alone; 'text' must live as long as the name. */
+static struct str span_name(const struct exchange *x, char text[static NAME_BYTES_MAX])
+{
+	struct str method =
+		x->method == HTTP_METHOD_OTHER ? STR("HTTP") : http_method_name(x->method);
+
+	if (!x->route.n || method.n > 16)
+		return method;
+	memcpy(text, method.p, method.n);
+	text[method.n] = ' ';
+	memcpy(text + method.n + 1, x->route.p, x->route.n);
+	return (struct str){.p = text, .n = method.n + 1 + x->route.n};
+}
+
 int span_build(const struct conn *c, const struct exchange *x, const struct span_ending *ending,
 	       struct span **ret)
 {
 	bool is_client = c->role == EVENT_ROLE_CLIENT;
 	uint64_t end_ns = MAX(ending->end_ns, x->start_ns);
-	char digits[3];
+	char digits[3], name[NAME_BYTES_MAX];
 	struct span_options o = {
 		.kind = is_client ? SPAN_KIND_CLIENT : SPAN_KIND_SERVER,
 		.trace_flags = x->trace_flags,
@@ -94,7 +112,7 @@ int span_build(const struct conn *c, const struct exchange *x, const struct span
 		.start_unix_ns = wall_ns(x->start_ns, ending->clock_offset_ns),
 		.end_unix_ns = wall_ns(end_ns, ending->clock_offset_ns),
 		.resource = ending->resource,
-		.name = x->method == HTTP_METHOD_OTHER ? STR("HTTP") : http_method_name(x->method),
+		.name = span_name(x, name),
 		.tracestate = x->tracestate,
 	};
 

@@ -280,7 +280,7 @@ static void stitch_response(struct stitch *s, struct conn *c, const struct event
 		return;
 	}
 
-	exchange_take_response(x, &head, e->time_ns);
+	exchange_take_response(x, &head, e);
 	lineage_answered(&s->lineage, x, e);
 	if (e->head.is_complete || x->framing == HTTP_FRAMING_NO_BODY ||
 	    x->framing == HTTP_FRAMING_TUNNEL ||

@@ -155,6 +155,16 @@ def case_go_wrapped(run):
     return chain(run, ["wrapped"])
 
 
+def case_go_race(run):
+    """Calls that get connections which were dialed for others: every parent is right."""
+    return chain(run, ["race"], requests=3_000)
+
+
+def case_go_via_proxy(run):
+    """Calls through an HTTP proxy: every parent is right."""
+    return chain(run, ["via-proxy"], requests=2_000)
+
+
 def case_go_redirect(run):
     """Each request of a redirection is a span of its own, with the right parent."""
     def hops(front, back):

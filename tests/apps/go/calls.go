@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -21,16 +23,20 @@ import (
 //	retry  /back/a-ID, then /back/drop-ID on the same connection, which back closes: the transport tries again
 //	redirect  /back/hop-ID, which leads to /back/ID
 //	wrapped  over connections that the program has wrapped in a type of its own
+//	race   with few idle connections and slow dialing: a call may get the connection that was dialed for another one
+//	via-proxy  through an HTTP proxy, which back plays
 func (s *service) callModes() map[string]func() http.HandlerFunc {
 	return map[string]func() http.HandlerFunc{
-		"twice":    func() http.HandlerFunc { return s.parallel(2, false) },
-		"group":    func() http.HandlerFunc { return s.parallel(3, true) },
-		"timer":    func() http.HandlerFunc { return s.forwardByTimer },
-		"poller":   s.poller,
-		"reuse":    func() http.HandlerFunc { return (&workers{service: s}).forward },
-		"retry":    func() http.HandlerFunc { return s.forwardTwiceTried },
-		"redirect": func() http.HandlerFunc { return s.forwardRedirected },
-		"wrapped":  func() http.HandlerFunc { return s.with(&http.Client{Transport: wrapping()}).forward },
+		"twice":     func() http.HandlerFunc { return s.parallel(2, false) },
+		"group":     func() http.HandlerFunc { return s.parallel(3, true) },
+		"timer":     func() http.HandlerFunc { return s.forwardByTimer },
+		"poller":    s.poller,
+		"reuse":     func() http.HandlerFunc { return (&workers{service: s}).forward },
+		"retry":     func() http.HandlerFunc { return s.forwardTwiceTried },
+		"redirect":  func() http.HandlerFunc { return s.forwardRedirected },
+		"race":      func() http.HandlerFunc { return s.with(&http.Client{Transport: racing()}).forward },
+		"via-proxy": func() http.HandlerFunc { return s.viaProxy().forward },
+		"wrapped":   func() http.HandlerFunc { return s.with(&http.Client{Transport: wrapping()}).forward },
 	}
 }
 
@@ -196,4 +202,24 @@ func wrapping() *http.Transport {
 			return &wrappedConn{conn, address}, nil
 		},
 	}
+}
+
+func racing() *http.Transport {
+	dialer := &net.Dialer{}
+	return &http.Transport{
+		MaxIdleConnsPerHost: 2,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			time.Sleep(time.Duration(rand.Intn(3000)) * time.Microsecond)
+			return dialer.DialContext(ctx, network, address)
+		},
+	}
+}
+
+func (s *service) viaProxy() *service {
+	proxy, err := url.Parse(s.back)
+	if err != nil {
+		panic(err)
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, Proxy: http.ProxyURL(proxy)}}
+	return &service{log: s.log, client: client, back: "http://behind.example"}
 }

@@ -5,6 +5,7 @@
 //	chain hello PORT LOG              answers every request
 //	chain back  PORT LOG              the same, with a status that follows from the request's id
 //	chain front PORT LOG BACK_PORT [MODE]    calls back once for each request
+//	chain log   PORT LOG                     answers as told, and logs each request as servers do (log.go)
 //
 // MODE says how: see modes.go. What back is asked for by a call that is to be repeated is in calls.go.
 package main
@@ -161,7 +162,7 @@ func main() {
 	}
 	role, port := os.Args[1], os.Args[2]
 	s := &service{log: openLog(os.Args[3])}
-	handler := map[string]http.HandlerFunc{"hello": s.hello, "back": s.answer, "front": s.forward}[role]
+	handler := map[string]http.HandlerFunc{"hello": s.hello, "back": s.answer, "front": s.forward, "log": s.logged}[role]
 	if role == "front" {
 		s.back = "http://" + address(os.Args[4])
 		s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}

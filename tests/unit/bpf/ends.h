@@ -26,8 +26,8 @@ struct end {
 };
 
 #define RECORDED_MAX 512
-static _Alignas(
-	8) unsigned char recorded_bytes[RECORDED_MAX][sizeof(struct record_head) + HEAD_WINDOW];
+static _Alignas(8) unsigned char recorded_bytes[RECORDED_MAX][sizeof(struct record_head) +
+							      HEAD_WINDOW + ROUTE_BYTES_MAX];
 static unsigned int n_recorded;
 static bool ring_is_full;
 

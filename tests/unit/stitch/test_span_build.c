@@ -372,6 +372,41 @@ static void test_reasons(void **state)
 	assert_int_equal(scene_metric(sc, METRIC_PARENT_NONE_LATE), 1);
 }
 
+/* A server's route comes with its response, and is in its span's name. */
+static void test_route(void **state)
+{
+	static const struct {
+		enum event_route kind;
+		const char *text, *route, *name;
+		uint64_t goroutine;
+	} cases[] = {
+		{EVENT_ROUTE_PATTERN, "PUT h/r/{id}", "/r/{id}", "PUT /r/{id}", 12},
+		{EVENT_ROUTE_TEMPLATE, "/r/:id", "/r/:id", "PUT /r/:id", 12},
+		{EVENT_ROUTE_CHI, "/r/*/:id", "/r/:id", "PUT /r/:id", 12},
+		{EVENT_ROUTE_TEMPLATE, "r", NULL, "PUT", 12},
+		{EVENT_ROUTE_NONE, "", NULL, "PUT", 12},
+		{EVENT_ROUTE_TEMPLATE, "/r", NULL, "PUT", 0},
+	};
+	struct scene *sc = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct event e = scene_head(sc, true, (uint32_t)i + 1,
+					    STR("PUT /r/1 HTTP/1.1\r\nHost: h\r\n\r\n"));
+
+		e.head.goroutine = cases[i].goroutine;
+		stitch_event(sc->stitch, &e);
+		e = scene_head(sc, false, (uint32_t)i + 1, STR(OK_LENGTH));
+		e.head.is_complete = true;
+		e.head.route_kind = cases[i].kind;
+		e.head.route = str_from(cases[i].text);
+		stitch_event(sc->stitch, &e);
+		assert_int_equal(sc->n_spans, i + 1);
+		assert_text(sc->spans[i], ATTR_HTTP_ROUTE, cases[i].route);
+		assert_name(sc->spans[i], cases[i].name);
+	}
+	assert_int_equal(scene_metric(sc, METRIC_ROUTES_BAD), 1);
+}
+
 /* Retries: one span for each attempt, each with its own id, status and the same parent. */
 static void test_retries(void **state)
 {
@@ -408,6 +443,7 @@ int main(void)
 		SCENE_TEST(test_decision),       SCENE_TEST(test_no_decision),
 		SCENE_TEST(test_mismatch),       SCENE_TEST(test_reasons),
 		SCENE_TEST(test_retries),        SCENE_TEST(test_goroutine),
+		SCENE_TEST(test_route),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,3 @@
+module example.org/common
+
+go 1.17
