@@ -288,7 +288,7 @@ def case_insert_killed(run):
         expect(load.running(), "the load was over too soon")
         daemon.stop(signal_number=signal.SIGKILL)
         kills += 1
-        daemon = run.daemon(config=bytes_config(run), name=f"tsunagid{kills}")
+        daemon = run.daemon(config=bytes_config(run), name=f"tsunagid{kills}", runtime=f"run-{kills}")
         expect(load.wait(60) == 0, f"load: {load.stdout.strip()} {tail(load.stderr_path)}")
         loaded += json.loads(load.stdout)["requests"]
         comparison.take(closed_before=time.time() - 5)
@@ -323,7 +323,8 @@ def case_insert_networks(run):
     program = apps.go_chain()
     back = run.app("back", [*theirs.inside(), program, "back", "10.77.3.2:9090", "{log}"])
     front = run.app("front", [*ours.inside(), program, "front", "{port}", "{log}", "10.77.3.2:9090"])
-    daemons = [run.daemon(config=f'{ON}discover:\n  include: [{{netns: /proc/{one.holder.pid}/ns/net, language: go}}]\n', name=one.name)
+    daemons = [run.daemon(config=f'{ON}discover:\n  include: [{{netns: /proc/{one.holder.pid}/ns/net, language: go}}]\n', name=one.name,
+                         runtime=f"run-{one.name}")
                for one in (ours, theirs)]
     need_propagation(daemons[0])
     run.load(front.port, scaled(10_000), 16, inside=ours.inside())
@@ -349,7 +350,7 @@ def case_insert_doctor(run):
     else:
         expect(feature["available"] and len(told["checks"]) == 7 and not failed, f"failed: {failed}")
         expect("traceparent in requests: passed" in daemon.control("doctor"), "no self-test in the text")
-    off = run.daemon(config=run.config(), name="off")
+    off = run.daemon(config=run.config(), name="off", runtime="run-off")
     told = json.loads(off.control("doctor", "--json"))
     expect(told["checks"] == [], "a self-test that was not asked for")
     return feature["reason"] or "all checks passed"

@@ -159,9 +159,9 @@ class Daemon(Process):
     """tsunagid, behind the command 'before'. Its standard output must hold spans only (--print=json)."""
 
     def __init__(self, run, config, arguments=("--print=json",), name="tsunagid", before=(), program="tsunagid",
-                 **options):
+                 runtime="run", **options):
         self.run = run
-        self.runtime = run.directory / ("run" if name == "tsunagid" else f"run-{name}")
+        self.runtime = run.directory / runtime
         if config is not None:
             if TAP and "tap:" not in config:
                 config += f"tap: {TAP}\n"
