@@ -17,6 +17,9 @@
 /* A holder writes its pid right after it took the lock. */
 #define PID_WAIT_MS_MAX 100
 
+/* In the lock file, behind the pid: the directory goes with the daemon. */
+#define MADE_DIR "made its directory"
+
 /* Our own "try again" of one attempt. */
 enum { LOCK_VANISHED = 2 };
 
@@ -82,15 +85,27 @@ static pid_t read_pid(int fd)
 	return 0;
 }
 
-static int write_pid(int fd)
+/*
+ * The second line of a file that a daemon left which died: it had made the directory, and whoever
+ * comes after it takes it away.
+ */
+static bool read_has_made_dir(int fd)
 {
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+	char text[64] = {0};
+
+	return pread(fd, text, sizeof(text) - 1, 0) > 0 && strstr(text, "\n" MADE_DIR "\n");
+}
+
+static int write_pid(const struct lock *lock)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%d\n%s", (int)getpid(),
+			 lock->has_made_dir ? MADE_DIR "\n" : "");
 	ssize_t written;
 
-	if (ftruncate(fd, 0) < 0)
+	if (ftruncate(lock->fd, 0) < 0)
 		return -errno;
-	written = pwrite(fd, text, (size_t)n, 0);
+	written = pwrite(lock->fd, text, (size_t)n, 0);
 	if (written < 0)
 		return -errno;
 	return written == n ? 0 : -EIO;
@@ -129,7 +144,8 @@ static int take_file(struct lock *lock, pid_t *ret_pid)
 	if (!is_current(lock, fd))
 		return LOCK_VANISHED;
 	lock->fd = TAKE_FD(fd);
-	return write_pid(lock->fd);
+	lock->has_made_dir |= read_has_made_dir(lock->fd);
+	return write_pid(lock);
 }
 
 /* Only a socket is ours to remove. */

@@ -28,7 +28,8 @@ int lock_new(const char *dir, struct lock **ret, pid_t *ret_pid);
 bool lock_has_removed_socket(const struct lock *lock);
 
 /*
- * Removes the lock file, and the directory if lock_new() made it and it is empty. NULL is allowed.
+ * Removes the lock file, and the directory if lock_new() made it, here or in a daemon that has died
+ * since, and it is empty. NULL is allowed.
  */
 void lock_free(struct lock *lock);
 DEFINE_CLEANUP(struct lock *, lock_free)

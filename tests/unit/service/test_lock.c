@@ -162,7 +162,20 @@ static void test_dead_daemon_leaves_no_lock(void **state)
 	assert_true(lock_has_removed_socket(lock));
 	assert_false(exists(path_in(f, LOCK_SOCKET)));
 	lock_free(lock);
-	/* The directory was there before; it is not ours to remove. */
+	/* The child had made the directory, and nobody else will take it away. */
+	assert_false(exists(f->dir));
+}
+
+static void test_directory_of_somebody_else_stays(void **state)
+{
+	struct fixture *f = *state;
+	struct lock *lock;
+	pid_t pid;
+
+	assert_int_equal(mkdir(f->dir, 0755), 0);
+	assert_int_equal(lock_in_child(f, &pid), 0);
+	assert_int_equal(lock_new(f->dir, &lock, &pid), 0);
+	lock_free(lock);
 	assert_int_equal(rmdir(f->dir), 0);
 }
 
@@ -245,6 +258,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_second_daemon_learns_the_pid, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pid_that_is_no_pid, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_daemon_leaves_no_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_directory_of_somebody_else_stays, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_not_ours_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
 	};
