@@ -213,7 +213,7 @@ static bool entry_waits_for_parent(const struct entry *e)
 	if (forest_build(spans, e->trace.n_spans, &f) < 0)
 		return false;
 	for (uint32_t i = 0; i < f.n; i++)
-		if (forest_is_orphan(&f, spans, i) && spans[i]->kind != SPAN_KIND_SERVER)
+		if (forest_is_orphan(&f, spans, i) && spans[i]->has_local_parent)
 			return true;
 	return false;
 }

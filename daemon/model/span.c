@@ -39,6 +39,7 @@ int span_new(const struct span_options *o, struct span **ret)
 		.trace_id = o->trace_id,
 		.span_id = o->span_id,
 		.parent_span_id = o->parent_span_id,
+		.has_local_parent = o->has_local_parent,
 		.start_unix_ns = o->start_unix_ns,
 		.end_unix_ns = MAX(o->end_unix_ns, o->start_unix_ns),
 		.resource = o->resource ? resource_ref(o->resource) : NULL,

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ struct span {
 	struct trace_id trace_id;
 	struct span_id span_id;
 	struct span_id parent_span_id; /* invalid: a root */
+	bool has_local_parent;         /* whose span is made on this host, now or later */
 	uint64_t start_unix_ns;
 	uint64_t end_unix_ns;      /* never before the start */
 	struct resource *resource; /* a reference */
@@ -46,6 +48,7 @@ struct span_options {
 	struct trace_id trace_id;
 	struct span_id span_id;
 	struct span_id parent_span_id;
+	bool has_local_parent;
 	uint64_t start_unix_ns;
 	uint64_t end_unix_ns;
 	struct resource *resource; /* span_new takes a reference of its own */

@@ -109,6 +109,8 @@ int span_build(const struct conn *c, const struct exchange *x, const struct span
 		.trace_id = x->trace_id,
 		.span_id = x->span_id,
 		.parent_span_id = x->parent_span_id,
+		/* What a client belongs to is here, even if it passes a header on. */
+		.has_local_parent = is_client || x->reason == PARENT_JOINED,
 		.start_unix_ns = wall_ns(x->start_ns, ending->clock_offset_ns),
 		.end_unix_ns = wall_ns(end_ns, ending->clock_offset_ns),
 		.resource = ending->resource,

@@ -44,6 +44,7 @@ struct make_options {
 	enum span_kind kind;
 	uint32_t start_us, end_us;
 	int status; /* HTTP; 0: none. From 500 on the span is an error */
+	bool has_local_parent;
 	const char *name, *path, *url, *query, *error;
 };
 
@@ -56,6 +57,7 @@ static inline struct span *make_span(struct resource *resource, const struct mak
 		.trace_id = make_trace_id(m->trace),
 		.span_id = make_span_id(m->id),
 		.parent_span_id = make_span_id(m->parent),
+		.has_local_parent = m->has_local_parent || m->kind == SPAN_KIND_CLIENT,
 		.start_unix_ns = MAKE_EPOCH_NS + m->start_us * NSEC_PER_USEC,
 		.end_unix_ns = MAKE_EPOCH_NS + m->end_us * NSEC_PER_USEC,
 		.resource = resource,

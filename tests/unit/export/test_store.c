@@ -81,6 +81,23 @@ TEST(test_waits_for_an_open_parent)
 	assert_int_equal(ticks(s, 30000 * MS), 1);
 }
 
+/* The call that it was joined with is open: its answer is sent, but not read yet. */
+TEST(test_waits_for_an_open_call)
+{
+	_cleanup_(store_freep) struct store *s = make_store(10, 1 << 20);
+
+	add(s,
+	    &(struct make_options){.trace = 1,
+				   .id = 2,
+				   .parent = 1,
+				   .kind = SPAN_KIND_SERVER,
+				   .has_local_parent = true},
+	    0);
+	assert_int_equal(ticks(s, 9999 * MS), 0);
+	add(s, &(struct make_options){.trace = 1, .id = 1, .kind = SPAN_KIND_CLIENT}, 9999 * MS);
+	assert_int_equal(ticks(s, 10999 * MS), 1);
+}
+
 TEST(test_remote_parent_is_a_local_root)
 {
 	_cleanup_(store_freep) struct store *s = make_store(10, 1 << 20);
@@ -216,6 +233,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finishes_a_second_after_the_root),
 		cmocka_unit_test(test_waits_for_an_open_parent),
+		cmocka_unit_test(test_waits_for_an_open_call),
 		cmocka_unit_test(test_remote_parent_is_a_local_root),
 		cmocka_unit_test(test_late_span_finishes_once_more),
 		cmocka_unit_test(test_all_finish_at_the_end),
