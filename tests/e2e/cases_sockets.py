@@ -180,7 +180,8 @@ def case_pid_reuse(run):
     for span in spans:
         right = services[judge.span_path(span)]
         expect(span["service"] == right, f"{judge.span_path(span)}: service {span['service']}, expected {right}")
-    return expect_true(spans, expected) + f"; pid {pid}"
+    # Killed right behind its answer, a process may not have written down when it had sent that.
+    return expect_true(spans, expected, may_be_loose=True) + f"; pid {pid}"
 
 
 def case_exec_chain(run):
