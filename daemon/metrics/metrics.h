@@ -87,8 +87,6 @@
 	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")       \
 	X(METRIC_ROUTES_BAD, "routes_bad",                                                         \
 	  "routes of Go servers that are no template of a path: their spans have none")            \
-	X(METRIC_PARENTS_LET_GO, "parents_let_go",                                                 \
-	  "client spans given their parent before that was answered: it takes long")               \
 	X(METRIC_GO_PROBES_MOVED, "go_probes_moved",                                               \
 	  "probes of a Go program made anew through another container, as the one had ended")      \
 	X(METRIC_GO_PROBES_LOST, "go_probes_lost",                                                 \

@@ -64,7 +64,6 @@ struct branch {
 	uint32_t proc_id;
 	uint64_t end_ns;                /* of the exchange, once it is over */
 	struct wait grace;              /* of a server: its calls are kept, or goroutines end */
-	struct wait hold;               /* of a span: it is let go, if it is safe */
 	struct goroutine caller, elder; /* of an inherited one */
 };
 

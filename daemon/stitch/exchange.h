@@ -14,12 +14,10 @@
 #include "model/resource.h"
 
 struct branch;
-struct crew;
 
 struct exchange {
 	struct exchange *next;
 	struct branch *branch; /* lineage.c's; NULL: nothing about it is in doubt */
-	struct crew *crew;     /* of a server whose units are threads, else NULL */
 	uint32_t bytes;        /* of this allocation */
 	uint32_t number;
 	uint32_t pid, tid, proc_id;

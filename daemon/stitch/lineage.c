@@ -8,67 +8,12 @@
 #include "stitch/lineage.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/util.h"
 #include "metrics/metrics.h"
 
 /* Deeper than real chains on one host; a service that calls itself for ever ends here. */
 #define DEPTH_MAX 64
-
-/* The open requests of a process whose threads are units; there is one while there are any. */
-struct crew {
-	struct table_node node; /* by 'proc_id' */
-	uint32_t proc_id;
-	unsigned int n_open;
-	bool is_crowded; /* there was a second one, at any time */
-};
-
-static struct crew *crew_find(const struct lineage *l, uint32_t proc_id)
-{
-	table_for_each_match(node, &l->crews, proc_id) return container_of(node, struct crew, node);
-	return NULL;
-}
-
-static int crew_new(struct lineage *l, uint32_t proc_id, struct crew **ret)
-{
-	struct crew *crew = calloc(1, sizeof(*crew));
-	int r;
-
-	if (!crew)
-		return -ENOMEM;
-	crew->proc_id = proc_id;
-	r = table_insert(&l->crews, &crew->node, proc_id);
-	if (r < 0) {
-		free(crew);
-		return r;
-	}
-	*ret = crew;
-	return 0;
-}
-
-static int crew_join(struct lineage *l, struct exchange *x, const struct event *e)
-{
-	struct crew *crew = crew_find(l, e->proc_id);
-	int r = crew ? 0 : crew_new(l, e->proc_id, &crew);
-
-	if (r < 0)
-		return r;
-	crew->is_crowded = crew->n_open > 0;
-	crew->n_open++;
-	x->crew = crew;
-	return 0;
-}
-
-static void crew_leave(struct lineage *l, struct exchange *x)
-{
-	struct crew *crew = TAKE_PTR(x->crew);
-
-	if (!crew || --crew->n_open)
-		return;
-	table_remove(&l->crews, &crew->node);
-	free(crew);
-}
 
 /* Nothing can hang on it any more, and it hangs on nothing. */
 static void branch_drop_unused(struct lineage *l, struct branch *b)
@@ -85,7 +30,6 @@ static size_t held_bytes(const struct span *span)
 
 static void branch_emit(struct lineage *l, struct branch *b)
 {
-	wait_end(&l->holds, &b->hold);
 	if (!b->span)
 		return;
 	l->held_bytes -= held_bytes(b->span);
@@ -291,12 +235,15 @@ static int begin_alone(struct lineage *l, struct exchange *x, const struct event
 	return r;
 }
 
-static int begin_below(struct lineage *l, struct exchange *x, const struct event *e,
-		       struct branch *parent)
+int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
 {
 	bool is_call = e->role == EVENT_ROLE_CLIENT, is_refuted;
-	int r = branch_new(&l->branches, x, e);
+	struct branch *parent = parent_of(l, x, is_call);
+	int r;
 
+	if (!parent)
+		return begin_alone(l, x, e);
+	r = branch_new(&l->branches, x, e);
 	if (r < 0)
 		return r;
 	if (parent->has_trace && x->reason != PARENT_HEADER)
@@ -311,21 +258,6 @@ static int begin_below(struct lineage *l, struct exchange *x, const struct event
 	if (x->branch->is_doubted && is_refuted)
 		branch_cut(l, x->branch, cut_reason(parent->verdict));
 	return 0;
-}
-
-int lineage_begin(struct lineage *l, struct exchange *x, const struct event *e)
-{
-	bool is_call = e->role == EVENT_ROLE_CLIENT;
-	struct branch *parent;
-	int r = is_call || e->head.goroutine ? 0 : crew_join(l, x, e);
-
-	if (r < 0)
-		return r;
-	parent = parent_of(l, x, is_call);
-	r = parent ? begin_below(l, x, e, parent) : begin_alone(l, x, e);
-	if (r < 0)
-		crew_leave(l, x);
-	return r;
 }
 
 /* What is known of a process now holds for its requests that were answered just before. */
@@ -365,7 +297,6 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 {
 	struct branch *b = TAKE_PTR(x->branch);
 
-	crew_leave(l, x);
 	if (!b) {
 		if (span)
 			l->emit(l->userdata, span, x->reason);
@@ -387,49 +318,7 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 		l->held_bytes += held_bytes(span);
 	if (!b->parent)
 		branch_emit(l, b);
-	else if (span)
-		wait_begin(&l->holds, &b->hold, b, end_ns + LINEAGE_HOLD_NS);
 	branch_drop_unused(l, b);
-}
-
-/* Whether a call that is in doubt can hardly be for anything else. */
-static bool is_only_request(const struct branch *request)
-{
-	return request->exchange && request->exchange->crew && !request->exchange->crew->is_crowded;
-}
-
-static bool can_let_go(const struct branch *b)
-{
-	for (; b->parent; b = b->parent)
-		if (b->is_doubted && (b->is_inherited || !is_only_request(b->parent)))
-			return false;
-	return true;
-}
-
-/* With all that it hangs on. It is gone afterwards. */
-static void branch_let_go(struct lineage *l, struct branch *b)
-{
-	struct branch *top = b;
-
-	for (struct branch *above = b; above->parent; above = above->parent) {
-		if (above->is_doubted)
-			metrics_increment(METRIC_PARENTS_LET_GO);
-		above->is_doubted = false;
-		top = above;
-	}
-	branch_settle(l, top);
-}
-
-/* What cannot be let go waits for the answer. */
-static void settle_holds(struct lineage *l, uint64_t until_ns)
-{
-	struct wait *w;
-
-	while ((w = l->holds.first) && w->until_ns <= until_ns) {
-		wait_end(&l->holds, w);
-		if (can_let_go(w->branch))
-			branch_let_go(l, w->branch);
-	}
 }
 
 static void settle_graces(struct lineage *l, uint64_t until_ns)
@@ -527,7 +416,6 @@ void lineage_goroutine_ended(struct lineage *l, const struct event *e)
 void lineage_tick(struct lineage *l, uint64_t now_ns)
 {
 	settle_graces(l, now_ns);
-	settle_holds(l, now_ns);
 }
 
 void lineage_finish(struct lineage *l)
@@ -535,16 +423,7 @@ void lineage_finish(struct lineage *l)
 	settle_graces(l, UINT64_MAX);
 }
 
-static int free_crew(struct table_node *node, void *userdata)
-{
-	(void)userdata;
-	free(container_of(node, struct crew, node));
-	return 0;
-}
-
 void lineage_done(struct lineage *l)
 {
 	branch_table_done(&l->branches);
-	table_walk(&l->crews, free_crew, NULL);
-	table_done(&l->crews);
 }

@@ -5,10 +5,6 @@
  * answer comes from the thread that received the request they are let go as they are; when it comes
  * from another, the call begins a trace of its own, and what hangs on it goes with it.
  *
- * A request that has been the only open one of its process since it came leaves its thread little
- * else to work for. Then nothing waits longer than 750 ms: nobody would want to watch a download, or
- * a stream of events, without seeing what is below it.
- *
  * A goroutine that a request began may work for it, or be a worker that others hand their work to
  * as well. Its calls are borne out when it has ended by 250 ms after the request, and within 250 ms
  * of the last of them: workers that end for want of work do so later. So must the goroutine that
@@ -31,14 +27,9 @@
 /* How long the first answers of a process wait for one that says the contrary. */
 #define LINEAGE_GRACE_NS (250 * NSEC_PER_MSEC)
 
-/* How long a span waits for the answer to the only request that its process has open. */
-#define LINEAGE_HOLD_NS (750 * NSEC_PER_MSEC)
-
 struct lineage {
 	struct branch_table branches;
-	struct table crews;      /* by process */
 	struct wait_list graces; /* servers that have answered */
-	struct wait_list holds;  /* spans */
 	size_t held_bytes, held_bytes_max;
 
 	/* Takes the reference. */

@@ -1,6 +1,5 @@
 """What one span says: its attributes and resource, its names, secrets left out, and how soon it is there."""
 
-import concurrent.futures
 import contextlib
 import os
 import re
@@ -11,7 +10,6 @@ import time
 
 import apps
 import judge
-from cases_chains import chain_hops
 from harness import BIN, PATIENCE, Jaeger, expect, expect_true, scaled, wait_until
 from judge import Expected, Hop, expand
 from wire import T1, Wire
@@ -157,31 +155,6 @@ def case_prompt(run):
             worst = max(worst, time.monotonic() - begin)
     expect(worst < 1.0 * PATIENCE, f"printed after {worst:.2f} s")
     return f"ready after {started:.2f} s, printed after at most {worst:.2f} s"
-
-
-def case_prompt_below_a_long_request(run):
-    """What is below the only request that a service has open is printed within 1 s, long before that is answered."""
-    pause = 3
-    back = run.app("back", apps.python("threaded.py", "{port}", "{log}"))
-    front = run.app("front", apps.python("threaded.py", "{port}", "{log}", back.port, pause * 1000))
-    daemon = run.daemon()
-    records = {}
-
-    def request():
-        with Wire(front.port, records) as wire:
-            wire.request("/x/l-1")
-
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        begin = time.monotonic()
-        answer = pool.submit(request)
-        wait_until(lambda: daemon.stdout.count('/back/l-1"') == 2, pause, "the call and what it reached", 0.005)
-        shown_after = time.monotonic() - begin
-        answer.result()
-    expect(shown_after < 1.1, f"printed after {shown_after:.2f} s")
-    time.sleep(0.5)
-    run.stop_apps()
-    right = expect_true(daemon.finish(), expand(chain_hops(front, back), {**run.read_logs(), "load": records}))
-    return f"printed after {shown_after:.2f} s; {right}"
 
 
 def case_new_processes(run):

@@ -17,7 +17,6 @@ struct step {
 	enum parent_reason reason; /* 0: by its place */
 	uint64_t elder;            /* who began that one; 0: the request's own */
 	uint64_t inherited_by;     /* the goroutine of a call that no more is known of; 0: none */
-	uint32_t process;          /* 0: the scene's */
 };
 
 static struct trace_id trace_of(uint8_t n)
@@ -38,7 +37,6 @@ static void begin(struct scene *sc, struct step step)
 	e.head.parent_span_id.b[7] = step.parent;
 	e.head.trace_flags = 3;
 	e.head.is_proven = step.is_proven;
-	e.proc_id += step.process;
 	if (step.reason)
 		e.head.reason = step.reason;
 	else if (sc->role == EVENT_ROLE_CLIENT)
@@ -429,88 +427,6 @@ static void test_goroutine_without_a_request(void **state)
 	assert_true(is_below(sc, A_CLIENT, 0));
 }
 
-/* The same, and B is another process. */
-static void lone_chain(struct scene *sc)
-{
-	begin(sc, (struct step){.n = A_SERVER});
-	begin(sc, (struct step){.n = A_CLIENT, .parent = A_SERVER});
-	begin(sc, (struct step){.n = B_SERVER, .parent = A_CLIENT, .process = 1});
-	answer(sc, B_SERVER, ANSWERED_BY_RECEIVER);
-}
-
-/* A request that takes long does not keep its calls from being seen, if it is the only one. */
-static void test_let_go(void **state)
-{
-	struct scene *sc = *state;
-
-	lone_chain(sc);
-	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
-	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_HOLD_NS - 1);
-	assert_int_equal(sc->n_spans, 0);
-	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_HOLD_NS);
-	assert_int_equal(sc->n_spans, 2);
-	assert_int_equal(scene_metric(sc, METRIC_PARENTS_LET_GO), 1);
-	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
-	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_GRACE_NS);
-	assert_whole(sc);
-}
-
-/* The call it hangs on has not ended yet. */
-static void test_let_go_below_an_open_call(void **state)
-{
-	struct scene *sc = *state;
-
-	lone_chain(sc);
-	stitch_tick(sc->stitch, sc->now_ns + LINEAGE_HOLD_NS);
-	assert_int_equal(sc->n_spans, 1);
-	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
-	assert_int_equal(sc->n_spans, 2);
-	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
-	assert_whole(sc);
-}
-
-/* Another request of the process, before or after, is what its thread may work for. */
-static void assert_not_let_go(struct scene *sc)
-{
-	answer(sc, C_SERVER, ANSWERED_BY_RECEIVER);
-	stitch_tick(sc->stitch, sc->now_ns + 10 * LINEAGE_HOLD_NS);
-	assert_null(span_of(sc, A_CLIENT));
-	assert_null(span_of(sc, B_SERVER));
-	answer(sc, A_SERVER, ANSWERED_BY_OTHER);
-	assert_true(is_below(sc, A_CLIENT, 0));
-	assert_int_equal(scene_metric(sc, METRIC_PARENTS_LET_GO), 0);
-}
-
-static void test_not_let_go_after_another(void **state)
-{
-	struct scene *sc = *state;
-
-	begin(sc, (struct step){.n = C_SERVER});
-	lone_chain(sc);
-	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
-	assert_not_let_go(sc);
-}
-
-static void test_not_let_go_before_another(void **state)
-{
-	struct scene *sc = *state;
-
-	lone_chain(sc);
-	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
-	begin(sc, (struct step){.n = C_SERVER});
-	assert_not_let_go(sc);
-}
-
-/* It may be a worker. */
-static void test_goroutine_not_let_go(void **state)
-{
-	struct scene *sc = *state;
-
-	inherited_chain(sc);
-	stitch_tick(sc->stitch, sc->now_ns + 10 * LINEAGE_HOLD_NS);
-	assert_int_equal(sc->n_spans, 0);
-}
-
 /* Calls of a request that takes for ever are not held for ever. */
 static void test_bounded(void **state)
 {
@@ -570,11 +486,6 @@ int main(void)
 		SCENE_TEST(test_goroutine_lives_on),
 		SCENE_TEST(test_goroutine_calls_late),
 		SCENE_TEST(test_goroutine_without_a_request),
-		SCENE_TEST(test_let_go),
-		SCENE_TEST(test_let_go_below_an_open_call),
-		SCENE_TEST(test_not_let_go_after_another),
-		SCENE_TEST(test_not_let_go_before_another),
-		SCENE_TEST(test_goroutine_not_let_go),
 		SCENE_TEST(test_bounded),
 		SCENE_TEST(test_deep),
 	};
