@@ -107,7 +107,8 @@ struct stream {
 	__u8 in_head;      /* a head has begun (phase START with bytes, or HEAD) */
 	__u8 is_tentative; /* this head began where we were out of step: it may be none */
 	__u8 began_old;    /* as is_old, and stays */
-	__u8 pad[2];
+	__u8 is_unproven;  /* of a first line too long to be seen whole, the end is not seen yet */
+	__u8 pad;
 #ifdef BASIC
 	__u64 handle; /* subprogram.h */
 #endif
@@ -194,6 +195,13 @@ SUBPROGRAM3(http_start_is_known, const struct scan *, scan, __u32, pos, __u32, l
 	       http_begins_with(first, length, 0x2e312f50545448ULL, 7);
 }
 
+/* Whether a line that ends at 'end' ends as a request's first does: "... HTTP/1.0" or 1.1. */
+HTTP_INLINE bool http_ends_request_line(const struct scan *scan, __u32 end)
+{
+	return (WORD(scan, end - 8) & 0x00ffffffffffffffULL) == 0x2e312f50545448ULL &&
+	       BYTE(scan, end - 9) == ' ' && (BYTE(scan, end - 1) & 0xfe) == '0';
+}
+
 /* The first line of a message, without its line end; 'is_long': only the beginning is there. */
 HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan *scan, __u32 pos,
 					     __u32 length, bool is_long)
@@ -217,11 +225,9 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 
 	if (!http_start_is_plausible(scan, pos, length) || length < 14)
 		return LINE_BAD;
-	/* "... HTTP/1.0" or "... HTTP/1.1" at the end of the line. */
-	if (!is_long &&
-	    ((WORD(scan, pos + length - 8) & 0x00ffffffffffffffULL) != 0x2e312f50545448ULL ||
-	     BYTE(scan, pos + length - 9) != ' ' || (BYTE(scan, pos + length - 1) & 0xfe) != '0'))
+	if (!is_long && !http_ends_request_line(scan, pos + length))
 		return LINE_BAD;
+	s->is_unproven = is_long;
 	f->is_request = 1;
 	f->method = METHOD_OTHER;
 	if ((first & 0xffffffffffULL) == 0x2044414548ULL) /* "HEAD " */
@@ -480,6 +486,21 @@ SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos
 	default:
 		return LINE_BAD;
 	}
+}
+
+/*
+ * The '\n' of a line whose beginning was dealt with. Other protocols have lines that begin as a
+ * request does, and are as long.
+ */
+HTTP_INLINE int http_long_line_end(struct stream *s, const struct scan *scan, __u32 newline)
+{
+	bool is_unproven = s->is_unproven;
+
+	s->line_is_long = 0;
+	s->is_unproven = 0;
+	if (BYTE(scan, newline - 1) == '\r')
+		newline--;
+	return is_unproven && !http_ends_request_line(scan, newline) ? LINE_BAD : LINE_MORE;
 }
 
 #define NO_NEWLINE (-1)

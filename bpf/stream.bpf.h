@@ -20,6 +20,7 @@
 #define WINDOWS_MAX 2048 /* of a call; chunks need two each */
 #define LINES_MAX   1024 /* of a window */
 #define SHORT_SEND  16384
+#define TAIL_BYTES  16 /* more than " HTTP/1.1\r" */
 
 static __always_inline struct stream *this_stream(struct conn *c, const struct work *w)
 {
@@ -36,6 +37,7 @@ static __always_inline void stream_to_start(struct stream *s)
 	s->is_lost = 0;
 	s->is_truncated = 0;
 	s->is_tentative = 0;
+	s->is_unproven = 0;
 }
 
 /*
@@ -219,7 +221,7 @@ STEP(scan_line)
 		return 1;
 	}
 	if (s->line_is_long)
-		s->line_is_long = 0;
+		r = http_long_line_end(s, &w->scan, newline);
 	else
 		r = http_line(s, &w->scan, pos, newline - pos, false);
 	w->pos = newline + 1;
@@ -263,6 +265,19 @@ SUBPROGRAM2(carry_back, struct work *, w, struct stream *, s)
 	s->carried = 0;
 	w->pos = WINDOW_AT - length;
 	return 0;
+}
+
+/* The end of what was seen of a first line, for the window in which it goes on; nothing is carried. */
+static __always_inline void tail_keep(const struct work *w, struct stream *s)
+{
+	__u64 words[2] = {WORD(&w->scan, w->end - 16), WORD(&w->scan, w->end - 8)};
+
+	__builtin_memcpy(s->carry, words, TAIL_BYTES);
+}
+
+static __always_inline void tail_put_back(struct work *w, const struct stream *s)
+{
+	__builtin_memcpy(w->scan.bytes + WINDOW_AT - TAIL_BYTES, s->carry, TAIL_BYTES);
 }
 
 static __always_inline void record_fill(struct work *w, struct conn *c, struct stream *s,
@@ -463,6 +478,7 @@ SUBPROGRAM4(head_part, struct work *, w, struct conn *, c, __u32, length, bool, 
 	s->head_length += length;
 	if (s->head_length > head_bytes_max && !was_truncated) {
 		s->is_truncated = 1;
+		s->is_unproven = 0; /* what is decided now stays */
 		flags |= HEAD_TRUNCATED;
 		count(COUNT_HEAD_TRUNCATED);
 	}
@@ -537,6 +553,8 @@ static __always_inline bool window_open(struct work *w, struct stream *s, __u64 
 	if (!gather(w, w->at, want))
 		return false;
 	carry_back(w, s);
+	if (s->is_unproven)
+		tail_put_back(w, s);
 	w->end = WINDOW_AT + want;
 	w->result = LINE_MORE;
 	w->unfinished = 0;
@@ -619,6 +637,8 @@ STEP(walk_window)
 	}
 	if (w->unfinished)
 		carry_over(w, s);
+	if (s->is_unproven)
+		tail_keep(w, s);
 	if (w->pos < WINDOW_AT || w->pos > WINDOW_AT + HEAD_WINDOW)
 		return 1;
 	length = w->pos - WINDOW_AT;

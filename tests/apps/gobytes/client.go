@@ -240,6 +240,15 @@ func (c *client) byHand() error {
 		conn.least += step.least
 		conn.most += step.most
 	}
+	// a first line that is looked at in several parts, cut in two at each place
+	long := "GET /hand/" + strings.Repeat("x", 400) + " HTTP/1.1\r\nHost: peer\r\n\r\n"
+	for i := 1; i < len(long)-2; i += 1 + c.random.Intn(20) {
+		if err := roundTrip(conn, reader, long[:i], long[i:]); err != nil {
+			return fmt.Errorf("by hand, cut at %d: %w", i, err)
+		}
+		conn.least++
+		conn.most++
+	}
 	// two at a time: what is sent before the one ahead is answered goes as it is
 	if err := roundTrip(conn, reader, head+head); err != nil {
 		return err
@@ -308,6 +317,11 @@ func run(address, dir string, rounds int, seed int64) error {
 		steps := []func() error{
 			func() error { return c.bodies(sizes...) },
 			c.ownHeaders, c.longHeads, c.secure, c.byHand, c.raw,
+			func() error { return c.lines(8, 60, 1) },
+			func() error { return c.lines(90, 2, 1) },
+			func() error { return c.lines(90, 2, 2) },
+			func() error { return c.lines(90, 40, 7) },
+			func() error { return c.lines(200, 40, 40) },
 			func() error {
 				return c.tunnel("GET /ws HTTP/1.1\r\nHost: peer\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 1)
 			},

@@ -23,7 +23,8 @@ type one struct {
 
 func (l *one) Accept() (net.Conn, error) { return <-l.conns, nil }
 
-// serve tells by the first byte what a connection is: TLS, the echo of a protocol of its own ('#'), or HTTP/1.
+// serve tells by the first byte what a connection is: TLS, the echo of a protocol of its own ('#'), lines
+// of a cache ('g'), or HTTP/1.
 func serve(address, dir string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -80,6 +81,8 @@ func sort(conn *recorded, plain, secure *one) {
 	case '#':
 		io.Copy(conn, whole)
 		conn.Close()
+	case 'g':
+		cache(conn, whole)
 	default:
 		plain.conns <- whole
 	}
