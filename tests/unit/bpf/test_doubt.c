@@ -179,6 +179,42 @@ static void test_ends_of_heads(void **state)
 	send(&e, "GET /", 0, 0);
 }
 
+/* "GET /xxx…x" and an end. Returns the length. */
+static size_t long_line(char ret[static 1024], size_t n, const char *end)
+{
+	size_t length = strlen(end);
+
+	memcpy(ret, "GET /", 5);
+	memset(ret + 5, 'x', n);
+	memcpy(ret + 5 + n, end, length + 1);
+	return 5 + n + length;
+}
+
+/* A first line that is too long to be seen at once: what is no request's ends otherwise. */
+static void test_long_first_line(void **state)
+{
+	char line[1024];
+	size_t length;
+	struct end e;
+
+	(void)state;
+	setup(NULL);
+	for (size_t n = 95; n < 620; n += 3) {
+		for (size_t cut = n - 10; cut < n + 16; cut++) {
+			length = long_line(line, n, " HTTP/1.1\r\n\r\n");
+			end_init(&e, 2, 11);
+			end_call(&e, true, line, cut);
+			send(&e, line + cut, 1, length - cut);
+			long_line(line, n, " HTTP/2.1\r\n\r\n");
+			end_init(&e, 3, 11);
+			end_call(&e, true, line, cut);
+			end_send(&e, line + cut);
+			assert_int_equal(e.work.requests, 0);
+			assert_true(e.conn.off);
+		}
+	}
+}
+
 /* A stream that is older than we are is known for one, also when it has found its step. */
 static void test_older_stream(void **state)
 {
@@ -201,9 +237,10 @@ static void test_older_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_certain),       cmocka_unit_test(test_below_a_thread),
-		cmocka_unit_test(test_header),        cmocka_unit_test(test_inherited),
-		cmocka_unit_test(test_ends_of_heads), cmocka_unit_test(test_older_stream),
+		cmocka_unit_test(test_certain),         cmocka_unit_test(test_below_a_thread),
+		cmocka_unit_test(test_header),          cmocka_unit_test(test_inherited),
+		cmocka_unit_test(test_ends_of_heads),   cmocka_unit_test(test_older_stream),
+		cmocka_unit_test(test_long_first_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
