@@ -157,9 +157,9 @@ void branch_table_done(struct branch_table *t)
 	*t = (struct branch_table){0};
 }
 
-void wait_begin(struct wait_list *list, struct wait *w, struct branch *b, uint64_t until_ns)
+void wait_begin(struct wait_list *list, struct wait *w, uint64_t until_ns)
 {
-	*w = (struct wait){.until_ns = until_ns, .branch = b, .previous = list->last};
+	*w = (struct wait){.until_ns = until_ns, .previous = list->last};
 	if (list->last)
 		list->last->next = w;
 	else

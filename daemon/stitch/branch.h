@@ -35,7 +35,6 @@ struct goroutine {
 /* A place in a list of what waits, the first until first. */
 struct wait {
 	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: in no list */
-	struct branch *branch;
 	struct wait *previous, *next;
 };
 
@@ -92,7 +91,7 @@ void branch_table_done(struct branch_table *t);
 uint64_t goroutine_hash(uint32_t proc_id, uint64_t goroutine);
 
 /* It must be in no list. Times come in order, or nearly so: a later one waits for those before. */
-void wait_begin(struct wait_list *list, struct wait *w, struct branch *b, uint64_t until_ns);
+void wait_begin(struct wait_list *list, struct wait *w, uint64_t until_ns);
 
 /* No effect on one that is in no list. */
 void wait_end(struct wait_list *list, struct wait *w);

@@ -266,7 +266,7 @@ static void judge_graces(struct lineage *l, uint32_t proc_id)
 	struct wait *next;
 
 	for (struct wait *w = l->graces.first; w; w = next) {
-		struct branch *b = w->branch;
+		struct branch *b = container_of(w, struct branch, grace);
 
 		next = w->next;
 		if (b->proc_id != proc_id || b->verdict)
@@ -289,7 +289,7 @@ void lineage_answered(struct lineage *l, struct exchange *x, const struct event 
 	} else if (b->is_proven) {
 		branch_judge(l, b, VERDICT_KEEP);
 	} else {
-		wait_begin(&l->graces, &b->grace, b, e->time_ns + LINEAGE_GRACE_NS);
+		wait_begin(&l->graces, &b->grace, e->time_ns + LINEAGE_GRACE_NS);
 	}
 }
 
@@ -306,7 +306,7 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 		branch_judge(l, b, VERDICT_UNSEEN);
 	/* Goroutines that it began should end now as well. */
 	if (b->verdict && !b->grace.until_ns && has_doubted(b))
-		wait_begin(&l->graces, &b->grace, b, MAX(x->last_ns, end_ns) + LINEAGE_GRACE_NS);
+		wait_begin(&l->graces, &b->grace, MAX(x->last_ns, end_ns) + LINEAGE_GRACE_NS);
 	if (span && b->parent && l->held_bytes + held_bytes(span) > l->held_bytes_max) {
 		metrics_increment(METRIC_LINEAGE_FULL);
 		branch_settle_now(l, b);
@@ -326,7 +326,7 @@ static void settle_graces(struct lineage *l, uint64_t until_ns)
 	struct wait *w;
 
 	while ((w = l->graces.first) && w->until_ns <= until_ns) {
-		struct branch *b = w->branch;
+		struct branch *b = container_of(w, struct branch, grace);
 
 		if (b->verdict)
 			branch_cut_doubted(l, b);
