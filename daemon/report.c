@@ -167,8 +167,7 @@ static void add_checks(const struct daemon *d, cJSON *answer)
 		cJSON_AddStringToObject(item, "name", results[i].name);
 		cJSON_AddBoolToObject(item, "passed", !results[i].failure[0]);
 		add_text(item, "failure", results[i].failure[0] ? results[i].failure : NULL);
-		/* Go never asks for it. */
-		cJSON_AddBoolToObject(item, "matters", i != INSERT_CHECK_FIONREAD);
+		cJSON_AddBoolToObject(item, "matters", results[i].matters);
 		cJSON_AddItemToArray(checks, item);
 	}
 }

@@ -259,7 +259,7 @@ static int run_checks(struct insert *i, struct probe *p)
 	insert_check_run(is_in_map, i, i->results);
 	probe_process_remove(p, self.pid);
 	for (size_t n = 0; n < _INSERT_CHECK_MAX; n++)
-		if (n != INSERT_CHECK_FIONREAD && i->results[n].failure[0] && !i->why_not[0])
+		if (i->results[n].matters && i->results[n].failure[0] && !i->why_not[0])
 			snprintf(i->why_not, sizeof(i->why_not), "%s: %s", i->results[n].name,
 				 i->results[n].failure);
 	return forget_test(p);

@@ -16,8 +16,7 @@
 struct insert;
 
 /*
- * What is tried with connections of our own to ourselves, when the programs are in place. 'failure':
- * NULL, or what went wrong.
+ * What is tried with connections of our own to ourselves, when the programs are in place.
  */
 enum insert_check {
 	INSERT_CHECK_LINE,       /* a request is sent with the line, and an own header left alone */
@@ -32,6 +31,7 @@ enum insert_check {
 
 struct insert_result {
 	const char *name;
+	bool matters;      /* to processes that are Go's */
 	char failure[128]; /* empty: as it should be */
 };
 

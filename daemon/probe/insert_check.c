@@ -368,7 +368,10 @@ void insert_check_run(insert_check_fn is_in_map, void *userdata,
 	for (size_t i = 0; i < _INSERT_CHECK_MAX; i++) {
 		struct pair p = {.client = -1, .server = -1, .result = &ret[i]};
 
-		ret[i] = (struct insert_result){.name = checks[i].name};
+		ret[i] = (struct insert_result){
+			.name = checks[i].name,
+			.matters = i != INSERT_CHECK_FIONREAD, /* Go never asks for it */
+		};
 		if (pair_open(&p)) {
 			if (is_in_map(userdata, p.client))
 				checks[i].run(&p);
