@@ -164,11 +164,12 @@ void go_executable_leave(struct go_executable *e, struct go_user *user)
 	unlink_user(e, user);
 	if (!e->oldest || !go_executable_links(e) || is_on_its_mount(e))
 		return;
-	if (attach_by_any(e))
+	if (attach_by_any(e)) {
 		metrics_increment(METRIC_GO_PROBES_MOVED);
-	else
-		go_executable_detach(
-			e); /* whatever comes of it: nobody is left who holds the mount */
+		return;
+	}
+	/* Whatever comes of it: nobody is left who holds the mount. */
+	go_executable_detach(e);
 }
 
 void go_executable_repair(struct go_executable *e)

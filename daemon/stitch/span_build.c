@@ -81,7 +81,8 @@ static uint64_t wall_ns(uint64_t monotonic_ns, int64_t offset_ns)
 	return monotonic_ns + (uint64_t)offset_ns;
 }
 
-#define NAME_BYTES_MAX (16 + 1 + HTTP_ROUTE_BYTES_MAX) /* no method that has a name is longer */
+#define METHOD_BYTES_MAX 16 /* no method that has a name is longer */
+#define NAME_BYTES_MAX   (METHOD_BYTES_MAX + 1 + HTTP_ROUTE_BYTES_MAX)
 
 /* "{method} {route}", or the method alone; 'text' must live as long as the name. */
 static struct str span_name(const struct exchange *x, char text[static NAME_BYTES_MAX])
@@ -89,7 +90,7 @@ static struct str span_name(const struct exchange *x, char text[static NAME_BYTE
 	struct str method =
 		x->method == HTTP_METHOD_OTHER ? STR("HTTP") : http_method_name(x->method);
 
-	if (!x->route.n || method.n > 16)
+	if (!x->route.n || method.n > METHOD_BYTES_MAX)
 		return method;
 	memcpy(text, method.p, method.n);
 	text[method.n] = ' ';
