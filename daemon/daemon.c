@@ -29,6 +29,7 @@
 #define PRINT_MS        500
 #define GIVE_BACK_BYTES (2 << 20)
 #define GIVE_BACK_NS    (30 * NSEC_PER_SEC)
+#define GIVE_REST_NS    NSEC_PER_SEC /* after a crowd, for those of it that were still open */
 /* More than a request with a head of any length takes: there may be many of those. */
 #define LARGE_BYTES (32 << 10)
 #define FLUSH_MS    4000 /* at the end; SIGTERM is answered within 5 s */
@@ -268,17 +269,19 @@ static void repair_processes(struct daemon *d)
 
 /*
  * malloc keeps what lies between pieces that are still in use, and with processes and requests that
- * come and go these pages become more, slowly. They are given back now and then, and at once when a
- * crowd of open requests is gone.
+ * come and go these pages become more, slowly. They are given back now and then, at once when a crowd
+ * of open requests is gone, and once more a moment later for its rest.
  */
 static void give_back_memory(struct daemon *d, uint64_t now)
 {
 	size_t bytes = stitch_bytes(d->stitch);
+	bool crowd;
 
 	d->open_bytes_most = MAX(d->open_bytes_most, bytes);
-	if (d->open_bytes_most - bytes < GIVE_BACK_BYTES && now < d->give_back_ns)
+	crowd = d->open_bytes_most - bytes >= GIVE_BACK_BYTES;
+	if (!crowd && now < d->give_back_ns)
 		return;
-	d->give_back_ns = now + GIVE_BACK_NS;
+	d->give_back_ns = now + (crowd ? GIVE_REST_NS : GIVE_BACK_NS);
 	d->open_bytes_most = bytes;
 	malloc_trim(0);
 }

@@ -15,6 +15,8 @@ from wire import Wire
 BUDGET = 8 << 20
 # Beside the budget: what printing holds (1 MB), allocations not given back, code that was not needed before.
 SLACK = 3 << 20
+# Seconds. At once for a crowd, a second later for its rest; what a slow machine closes later still, with the next round.
+GIVEN_BACK_WITHIN = 31
 
 
 def resident(pid):
@@ -80,9 +82,8 @@ def case_open_requests_bounded(run):
     status = daemon.control("status", "--json").replace(" ", "")
     expect('"open_bytes":0' in status, f"not all was given back: {status}")
 
-    time.sleep(1.2)
+    wait_until(lambda: resident(daemon.pid) - before < BUDGET // 2, GIVEN_BACK_WITHIN, "memory given back")
     left = resident(daemon.pid) - before
-    expect(left < BUDGET // 2, f"{left >> 10} KB more than before, and nothing is open")
     counters = daemon.counters()
     run.stop_apps()
     spans = daemon.finish()
