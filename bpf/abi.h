@@ -225,6 +225,11 @@ struct proc {
 			   */
 	__u32 go_layout; /* by user space: of its Go program in 'go_layouts'; 0: none */
 	__u64 go_bias; /* by user space: the program's addresses are those of its file plus this */
+	/*
+	 * By user space: where the agent in its JVM has a thread's slot (struct jvm_slot), from the
+	 * thread pointer; 0: there is no agent.
+	 */
+	__s64 jvm_slot;
 };
 
 /* So many responses, each by the thread that received the request, and a process is proven. */
@@ -276,10 +281,15 @@ _Static_assert(sizeof(struct request) == 64, "request");
 struct unit_key {
 	__u32 pid;
 	__u32 kind; /* enum unit_kind */
-	__u64 id;   /* tid or goid */
+	__u64 id;   /* tid, goid, or a context of struct jvm_slot */
 };
 
-enum unit_kind { UNIT_NONE, UNIT_THREAD, UNIT_GOROUTINE };
+enum unit_kind {
+	UNIT_NONE,
+	UNIT_THREAD,
+	UNIT_GOROUTINE,
+	UNIT_LOGICAL, /* what the agent in a JVM says that a thread works for (struct jvm_slot) */
+};
 
 struct unit {
 	struct request_key requests[UNIT_REQUESTS_MAX]; /* connection 0: free */
@@ -287,6 +297,51 @@ struct unit {
 			  request, for good */
 	__u32 is_lost; /* a loop only as long as the request lasts that had no room in 'requests' */
 };
+
+/*
+ * --- memory of the agent in a JVM (agent/). It is the application's: a hint, never to be trusted.
+ *
+ * A context is a number that the agent gives to what a server's socket is about to receive: each
+ * time that it is read for the first time since it was written. It is never given twice in the life
+ * of the process, so one whose request was answered leads to nothing.
+ */
+
+#define JVM_SLOT_MAGIC 0x31746f6c736e7374ULL
+
+/* Each thread's, at one distance from its thread pointer. Written by that thread alone. */
+struct jvm_slot {
+	__u64 magic;   /* JVM_SLOT_MAGIC; else nothing was written here yet */
+	__u64 context; /* what the thread works for; 0: nothing */
+	__u64 receiving; /* while it reads from a server's socket: the context of what comes; else 0 */
+	__u64 own[5];    /* of the agent */
+};
+_Static_assert(sizeof(struct jvm_slot) == 64, "jvm_slot");
+
+#define JVM_CONTROL_MAGIC   "\x7ftsunagi-jvm-agent" /* with its NUL */
+#define JVM_CONTROL_VERSION 1                       /* of this layout and of struct jvm_slot */
+
+enum jvm_agent_state {
+	JVM_AGENT_LOADING,
+	JVM_AGENT_READY,
+	JVM_AGENT_FAILED, /* 'reason' says why; nothing of the application was changed */
+};
+
+/*
+ * One for each agent in a process, in its writable data, on 64 bytes; the daemon finds it by its
+ * magic number, also one that an earlier daemon loaded. 'enabled' alone is written from outside.
+ */
+struct jvm_control {
+	char magic[24];
+	__u32 version;
+	__u32 state;        /* enum jvm_agent_state */
+	__u32 enabled;      /* 0: slots are not written */
+	__u32 hooks_failed; /* places of known classes that could not be hooked */
+	__s64 slot;         /* as struct proc */
+	__u64 classes;      /* rewritten */
+	char build[40];     /* which agent this is */
+	char reason[160];   /* NUL terminated */
+};
+_Static_assert(sizeof(struct jvm_control) == 256, "jvm_control");
 
 /* --- map 'go_layouts': where the fields of a Go program's structures lie, by number from 1 */
 

@@ -327,6 +327,7 @@ int probe_process_set(struct probe *p, const struct probe_process *process)
 			 (process->propagates ? PROC_PROPAGATES : 0),
 		.go_layout = process->go_layout,
 		.go_bias = process->go_bias,
+		.jvm_slot = process->jvm_slot,
 	};
 	struct bpf_map *procs = p->tap.procs;
 	uint32_t pid = process->pid;
