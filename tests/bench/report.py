@@ -5,7 +5,6 @@ import os
 import statistics
 
 from commit import commit
-from harness import ROOT
 
 HEADER = """# Benchmark
 
