@@ -475,7 +475,9 @@ static __always_inline void on_destroy(struct sock *sk)
 
 /*
  * A socket changed its state; at TCP_CLOSE nothing more comes, and all that was open on it is
- * forgotten.
+ * forgotten. Where nothing is open and our end says its last word, that is the end already: what
+ * follows happens in interrupts, and a busy machine was seen (6.18) to pass whole runs of them
+ * without running a program.
  */
 static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 {
@@ -511,10 +513,13 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 	else
 		return;
 	c = socket_conn(sk);
-	if (!c || !c->opened || (what != CLOSE_DONE && c->closed == c->opened))
+	if (!c || !c->opened || c->done == c->opened)
 		return;
-	if (what == CLOSE_DONE && c->done == c->opened)
-		return;
+	if (c->closed == c->opened) {
+		if (what == CLOSE_PEER_FIN)
+			return;
+		what = CLOSE_DONE;
+	}
 	if (what == CLOSE_DONE)
 		c->done = c->opened;
 	/*

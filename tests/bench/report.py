@@ -3,9 +3,8 @@
 import datetime
 import os
 import statistics
-import subprocess
 
-from harness import ROOT
+from commit import commit
 
 HEADER = """# Benchmark
 
@@ -14,12 +13,6 @@ the smallest and the largest in brackets. *With* and *without* the daemon were m
 ratio are those of neighbouring measurements, so they need not be those of the medians.
 
 """
-
-
-def commit():
-    done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
-                          capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "not committed"
 
 
 def cpu_model():
