@@ -164,6 +164,7 @@ static void test_full(void **state)
 	assert_int_equal(shim_counters[COUNT_REQUESTS_FULL], 1);
 	assert_int_equal(call(5)->reason, DECISION_NONE_AMBIGUOUS);
 	answer();
+	assert_int_equal(recorded(n_recorded - 1)->flags & ANSWER_FLAGS, HEAD_BY_RECEIVER);
 	assert_int_equal(shim_entries(&units), 0);
 	shim_map(&requests)->n_max = SHIM_ENTRIES;
 	shim_map(&units)->n_max = 0;
