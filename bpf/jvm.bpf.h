@@ -93,7 +93,9 @@ SUBPROGRAM3(logical_note, struct work *, w, struct conn *, c, __u32, exchange)
 	/* The agent counts upwards: this one was dropped, and what it led to is not known any more. */
 	if (w->unit.id <= c->logical_dropped)
 		return 0;
-	i = c->logical_next++ & (LOGICAL_MAX - 1);
+	i = c->logical_next++;
+	asm volatile("" : "+r"(i));
+	i &= LOGICAL_MAX - 1;
 	l = &c->logical[i];
 	if (l->id)
 		logical_drop(c, l);
@@ -127,8 +129,11 @@ SUBPROGRAM3(logical_pick, struct work *, w, struct conn *, c, __u32, i)
 {
 	const struct logical *l;
 
-	if (!w || !c || i >= LOGICAL_MAX)
+	if (!w || !c)
 		return 0;
+	/* As in copy_user(): the bound must be seen where it is used. */
+	asm volatile("" : "+r"(i));
+	i &= LOGICAL_MAX - 1;
 	l = &c->logical[i];
 	if (!l->id || l->exchange != c->rx.exchange)
 		return 0;
