@@ -123,7 +123,8 @@ struct decision {
 	 */
 	__u8 is_doubtful;
 	__u8 pad[2];
-	__u64 goroutine; /* id of the one that received, or called; 0: none */
+	/* Id of the one that received, or called, or of a JVM's context in its place; 0: none */
+	__u64 goroutine;
 	/*
 	 * Of an inherited call: the goroutine that began the caller, which the request did not begin
 	 * itself; its end is told as well. 0: the request's own, or it has ended.
@@ -528,6 +529,10 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	  "calls of Go programs without a parent: the table was full")                            \
 	X(COUNT_GO_ROUTE_LONG, "go_route_long",                                                   \
 	  "routes of Go servers that are longer than 128 bytes (their spans have none)")          \
+	X(COUNT_JVM_CONTEXTS_FULL, "jvm_contexts_full",                                           \
+	  "contexts of JVM requests dropped: the request came under more than four")              \
+	X(COUNT_JVM_AMBIGUOUS, "jvm_ambiguous",                                                   \
+	  "contexts of JVMs under which more than one request of a connection came")              \
 	X(COUNT_IO_URING, "io_uring",                                                             \
 	  "receives of threads that use io_uring, whose bytes this tap cannot see")               \
 	X(COUNT_INSERTED, "inserted", "requests that were sent with our traceparent")             \

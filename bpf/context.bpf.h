@@ -44,6 +44,12 @@ static __always_inline void ids_from_header(struct decision *d, const struct hea
 	d->reason = DECISION_HEADER;
 }
 
+/* The unit is told by the program itself, or by the agent in it: there is nothing to doubt. */
+static __always_inline bool is_exact(const struct work *w)
+{
+	return w->unit.kind == UNIT_GOROUTINE || w->unit.kind == UNIT_LOGICAL;
+}
+
 /* A server request, when its head is complete. */
 SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 {
@@ -60,8 +66,8 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 	random_bytes(d->ids.span_id, 2);
 	d->is_unit = (w->unit.kind == UNIT_GOROUTINE && w->has_children) ||
 		     (w->unit.kind == UNIT_THREAD && w->is_blocking);
-	d->goroutine = w->unit.kind == UNIT_GOROUTINE ? w->unit.id : 0;
-	d->is_proven = w->is_proven || w->go_layout;
+	d->goroutine = is_exact(w) ? w->unit.id : 0;
+	d->is_proven = w->is_proven || w->go_layout || is_exact(w);
 	join = bpf_map_lookup_elem(&joins, &key);
 	if (s->is_truncated) {
 		ids_new_trace(d);
@@ -106,6 +112,8 @@ SUBPROGRAM1(unit_request, struct work *, w)
 	} else {
 		struct unit_key unit = w->unit;
 
+		if (unit.kind == UNIT_LOGICAL)
+			w->caller = unit.id;
 		work.reason = unit_open(&unit, &work.request);
 	}
 	w->unit_reason = work.reason;
@@ -141,7 +149,7 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	d = &w->decision;
 	__builtin_memset(d, 0, sizeof(*d));
 	random_bytes(d->ids.span_id, 2);
-	d->is_proven = w->is_proven || w->go_layout;
+	d->is_proven = w->is_proven || w->go_layout || is_exact(w);
 	if (s->is_truncated) {
 		ids_new_trace(d);
 		d->reason = DECISION_NONE_TRUNCATED;
@@ -172,7 +180,7 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	__builtin_memcpy(d->ids.trace_id, w->parent.ids.trace_id, 16);
 	__builtin_memcpy(d->parent_span_id, w->parent.ids.span_id, 8);
 	d->flags = w->parent.flags;
-	d->is_doubtful = d->is_inherited || !w->go_layout || w->parent.is_doubtful;
+	d->is_doubtful = d->is_inherited || !(w->go_layout || is_exact(w)) || w->parent.is_doubtful;
 	return 0;
 }
 
@@ -185,7 +193,8 @@ static const struct request request_blind = {.is_blind = 1};
 /*
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one
  * that was not received on a blocking socket, and one that was sent before the one ahead was
- * answered: they tell that the thread has something else to do, no more. 1: it is to be added to
+ * answered: they tell that the thread has something else to do, no more. A context of the agent's
+ * tells them apart. 1: it is to be added to
  * its unit of work, negative: its unit is to be lost.
  */
 SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
@@ -216,11 +225,12 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 		__builtin_memcpy(request->parent_span_id, d->parent_span_id, 8);
 	request->flags = d->flags;
 	request->is_doubtful = d->is_doubtful;
-	request->is_blind = is_blind || c->rx.is_truncated || c->opened - c->closed > 1 ||
+	request->is_blind = is_blind || c->rx.is_truncated ||
+			    (w->unit.kind != UNIT_LOGICAL && c->opened - c->closed > 1) ||
 			    (w->unit.kind == UNIT_THREAD && !w->is_blocking);
 out:
-	/* Of a goroutine nobody else than its connection tells that what it lost is over. */
-	if (r < 0 && w->unit.kind != UNIT_GOROUTINE)
+	/* Nobody else than its connection tells that what it lost is over, but of a thread. */
+	if (r < 0 && w->unit.kind == UNIT_THREAD)
 		return r;
 	c->published |= exchange_bit(key.exchange);
 	c->unit_kind = w->unit.kind;
@@ -253,6 +263,8 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 {
 	struct request_key key = {.connection = c->cookie, .exchange = exchange};
 
+	if (c->logical_next)
+		logical_close(c, exchange);
 	if (!(c->published & exchange_bit(exchange)))
 		return;
 	c->published &= ~exchange_bit(exchange);
@@ -327,7 +339,10 @@ SUBPROGRAM2(who_answers, struct work *, w, const struct conn *, c)
 	if (!w || !c || !(c->published & exchange_bit(c->tx.exchange)) ||
 	    c->tx.exchange != c->opened)
 		return 0;
-	/* A goroutine that received a request serves its connection, whoever answers. */
+	/*
+	 * A goroutine that received a request serves its connection, whoever answers; the agent
+	 * tells who works for it.
+	 */
 	if (c->unit_kind != UNIT_THREAD)
 		return HEAD_BY_RECEIVER;
 	if (c->unit_id != w->tid) {

@@ -99,6 +99,15 @@ static __always_inline __u64 user_g(void)
 #endif
 }
 
+/*
+ * Whether io_uring may have received this for a thread that does something else: its receives are
+ * made by workers, and in the middle of whatever system call the thread makes next.
+ */
+static __always_inline bool is_asynchronous(void)
+{
+	return (READ(current_task(), flags) & PF_IO_WORKER) || uses_io_uring();
+}
+
 static __always_inline struct work *work_begin(__u32 slot, const struct actor *actor,
 					       const struct conn *c)
 {
@@ -118,6 +127,9 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->go_layout = c->known.go_layout;
 	if (w->go_layout)
 		w->g = user_g();
+	w->jvm_slot = c->known.jvm_slot;
+	if (w->jvm_slot)
+		w->thread_pointer = is_asynchronous() ? 0 : thread_pointer();
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->requests = 0;
@@ -179,6 +191,9 @@ static __always_inline void abandon(struct conn *c)
 
 	join_withdraw(c);
 	LOOP_SMALL(PIPELINE_MAX, abandon_one, &f);
+	/* And of what was taken for a request, and was none. */
+	if (c->logical_next)
+		logical_close(c, c->opened + 1);
 	c->responded = c->opened;
 	if (c->unit_kind == UNIT_GOROUTINE)
 		unit_leave(&unit, c->cookie);
@@ -360,15 +375,6 @@ static __always_inline void on_read_end(struct conn *c)
 	emit_close(c, CLOSE_READ_END, 0, false);
 	abandon(c);
 	stream_to_start(&c->rx);
-}
-
-/*
- * Whether io_uring may have received this for a thread that does something else: its receives are
- * made by workers, and in the middle of whatever system call the thread makes next.
- */
-static __always_inline bool is_asynchronous(void)
-{
-	return (READ(current_task(), flags) & PF_IO_WORKER) || uses_io_uring();
 }
 
 /* Whose bytes nobody told where they are: counted, and the process is named to who asks. */

@@ -102,6 +102,23 @@ static __always_inline bool stream_resync(struct work *w, struct conn *c, struct
 	return true;
 }
 
+/* What is received goes on with a request that has begun, under this unit too. */
+static __always_inline void continue_logically(struct work *w, struct conn *c)
+{
+	const struct stream *s = &c->rx;
+	int r;
+
+	unit_find(w);
+	if (w->unit.kind != UNIT_LOGICAL || c->role != ROLE_SERVER ||
+	    s->phase == PHASE_OUT_OF_STEP || (s->phase == PHASE_START && !s->in_head))
+		return;
+	r = logical_note(w, c, s->exchange);
+	if (r > 0)
+		unit_add(w, c);
+	else if (r < 0)
+		unit_lose(w, c);
+}
+
 SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offset)
 {
 	struct stream *s;
@@ -112,6 +129,8 @@ SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offse
 	if (!stream_seek(w, c, s, seq, offset))
 		return 0;
 	s->spoken++;
+	if (w->jvm_slot && !w->is_tx && c->role != ROLE_CLIENT)
+		continue_logically(w, c);
 	if (s->phase == PHASE_OUT_OF_STEP && !stream_resync(w, c, s))
 		w->at = w->bytes;
 	else
@@ -122,6 +141,10 @@ SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offse
 	}
 	s->seq += (__u32)w->at;
 	s->offset += w->at;
+	/* Of which request it was nobody knows, nor whom that unit works for. */
+	if (is_received_logically(w) && c->role == ROLE_SERVER && s->phase == PHASE_OUT_OF_STEP &&
+	    logical_note(w, c, 0) < 0)
+		unit_lose(w, c);
 	/* Something was sent, and it may have been a response. */
 	if (w->is_tx && s->phase == PHASE_OUT_OF_STEP)
 		contexts_drop(c);

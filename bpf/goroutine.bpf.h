@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "unit.bpf.h"
+#include "jvm.bpf.h"
 
 static __always_inline bool read_word(__u64 *ret, __u64 address)
 {
@@ -40,7 +40,11 @@ SUBPROGRAM1(unit_find, struct work *, w)
 {
 	const struct go_layout *l;
 
-	if (!w || !w->go_layout)
+	if (!w)
+		return 0;
+	if (w->jvm_slot)
+		jvm_unit_find(w);
+	if (!w->go_layout)
 		return 0;
 	l = go_layout_of(w->go_layout);
 	if (!l)

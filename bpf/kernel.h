@@ -193,6 +193,16 @@ struct thread_info {
 	__u32 status;
 };
 
+struct thread_struct {
+#if defined(__TARGET_ARCH_x86)
+	unsigned long fsbase;
+#elif defined(__TARGET_ARCH_arm64)
+	struct {
+		unsigned long tp_value;
+	} uw;
+#endif
+};
+
 struct task_struct {
 	void *io_uring;
 	struct thread_info thread_info;
@@ -204,6 +214,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	void *stack;
+	struct thread_struct thread;
 };
 
 struct super_block {
@@ -333,6 +344,21 @@ static __always_inline bool uses_io_uring(void)
 	struct task_struct *task = current_task();
 
 	return bpf_core_field_exists(task->io_uring) && READ(task, io_uring);
+}
+
+/*
+ * Where user code has the memory of its current thread; 0: not known. As the C library has set it: a
+ * system call stores it with the task on x86, on arm64 the first switch to another task does.
+ */
+static __always_inline __u64 thread_pointer(void)
+{
+	struct task_struct *task = current_task();
+
+#if defined(__TARGET_ARCH_x86)
+	return bpf_core_field_exists(task->thread.fsbase) ? READ(task, thread.fsbase) : 0;
+#elif defined(__TARGET_ARCH_arm64)
+	return bpf_core_field_exists(task->thread.uw.tp_value) ? READ(task, thread.uw.tp_value) : 0;
+#endif
 }
 
 #define KERNEL_STACK_BYTES 16384 /* of both architectures, with pages of 4 KB */

@@ -83,7 +83,7 @@ struct {
 /*
  * units: units of work → the requests they received. Written by the unit itself only, so without a
  * lock; entries that 'requests' no longer has are dead and purged at the next write. Freed at the
- * thread's exit, or with a goroutine's request; by user space when the process of a goroutine that
+ * thread's exit, or with the request of a goroutine or of a JVM's context; by user space when the process of a goroutine that
  * was a loop is gone.
  */
 struct {
@@ -221,12 +221,14 @@ struct work {
 	__u32 is_tx;
 	__u32 pid, tid, proc_id, proc_flags;
 	__u32 is_blocking;
-	__u32 may_fail;     /* a send that finds no room */
-	__u32 is_proven;    /* of the process (abi.h) */
-	__u32 slot;         /* of 'works' that this is */
-	__u32 go_layout;    /* of the process (abi.h) */
-	__u64 g;            /* of a Go program: what its register has */
-	__u32 has_children; /* goroutines that it begins are noted */
+	__u32 may_fail;       /* a send that finds no room */
+	__u32 is_proven;      /* of the process (abi.h) */
+	__u32 slot;           /* of 'works' that this is */
+	__u32 go_layout;      /* of the process (abi.h) */
+	__u64 g;              /* of a Go program: what its register has */
+	__s64 jvm_slot;       /* of the process (abi.h); if not 0: */
+	__u64 thread_pointer; /* 0: it is not this thread that does it */
+	__u32 has_children;   /* goroutines that it begins are noted */
 	/* route_find(): of a response; behind its head in the window */
 	__u16 route_kind, route_length;
 	struct unit_key unit; /* who works here */
@@ -273,6 +275,15 @@ struct {
 	__type(value, struct work);
 } works SEC(".maps");
 
+#define LOGICAL_MAX 4 /* a power of two */
+
+/* What a JVM's agent calls that under which bytes of a request came (jvm.bpf.h). */
+struct logical {
+	__u64 id;           /* 0: free */
+	__u32 exchange;     /* 0: it is not known which one */
+	__u32 is_ambiguous; /* more than one */
+};
+
 /* A connection as one of its ends sees it. */
 struct conn {
 	__u64 cookie;
@@ -301,6 +312,10 @@ struct conn {
 	__u16 unit_kind;  /* of the unit that received the newest request with a context */
 	__u16 unit_has_children;
 	__u64 unit_id;
+	struct logical logical[LOGICAL_MAX]; /* the newest, also of exchanges that are over */
+	__u64 logical_dropped;               /* the highest that had no room */
+	__u32 logical_next;                  /* so many were put into it; it may wrap */
+	__u32 pad2;
 	__u64 go_conn;     /* a Go server's net/http.conn; 0: not found, */
 	__u32 go_searches; /* and so often looked for */
 	__u32 pad;

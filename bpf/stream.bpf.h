@@ -313,8 +313,18 @@ static __always_inline void record_fill(struct work *w, struct conn *c, struct s
 /* Not one within the other: all frames together would be more than Linux 6.1 allows. */
 static __always_inline void open_request(struct work *w, struct conn *c, bool is_blind)
 {
-	int r = publish_server(w, c, is_blind);
+	int r = publish_server(w, c, is_blind), verdict;
 
+	if (w->unit.kind == UNIT_LOGICAL) {
+		for (__u32 i = 0; r && i < LOGICAL_MAX; i++) {
+			verdict = logical_pick(w, c, i);
+			if (verdict > 0 && r > 0)
+				unit_add(w, c);
+			else if (verdict)
+				unit_lose(w, c);
+		}
+		return;
+	}
 	if (r > 0)
 		unit_add(w, c);
 	else if (r < 0)
@@ -380,7 +390,9 @@ static __always_inline void decide(struct work *w, struct conn *c, struct stream
 	}
 	if (s->facts.traceparent == TRACEPARENT_INVALID)
 		count(COUNT_TRACEPARENT_INVALID);
-	unit_find(w);
+	/* Of a JVM's request that is known (follow()). */
+	if (w->is_tx || !w->jvm_slot)
+		unit_find(w);
 	if (c->role == ROLE_SERVER) {
 		decide_server(w, s);
 		return;
@@ -621,6 +633,11 @@ STEP(walk_window)
 		if (!message_start(w, c))
 			return 1;
 		starts = true;
+		if (is_received_logically(w) && c->role == ROLE_SERVER) {
+			logical_begin(w, c);
+			if (logical_note(w, c, s->exchange) < 0)
+				unit_lose(w, c);
+		}
 	}
 
 	LOOP_STEPS(LINES_MAX, scan_line, w, c);

@@ -22,7 +22,8 @@ struct end {
 	bool is_blocking;
 	uint32_t go_layout; /* of a Go program; 'g': what its register has */
 	uint64_t g;
-	uint64_t skipped, moved[2]; /* bytes that passed unseen; bytes of calls */
+	const struct jvm_slot *slot; /* of a JVM's thread; NULL: there is no agent */
+	uint64_t skipped, moved[2];  /* bytes that passed unseen; bytes of calls */
 };
 
 #define RECORDED_MAX 512
@@ -87,6 +88,8 @@ __attribute__((unused)) static void end_call(struct end *e, bool is_tx, const ch
 	};
 	w->go_layout = e->go_layout;
 	w->g = e->g;
+	w->jvm_slot = e->slot ? 64 : 0;
+	w->thread_pointer = e->slot ? (uintptr_t)e->slot - 64 : 0;
 	w->now_ns = bpf_ktime_get_ns();
 	w->at = 0;
 	w->requests = 0;
