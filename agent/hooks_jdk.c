@@ -120,6 +120,29 @@ static const struct class_hook scheduled_fork_join[] = {
 	AT_EXIT("<init>", NULL, TASK("made", "a0")),
 };
 
+/* What depends on a future is of whoever asked for it, not of who completes the future. */
+static const struct class_hook dependent[] = {
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+};
+
+static const struct class_hook fires[] = {
+	{.method = "tryFire",
+	 .descriptor = "(I)Ljava/util/concurrent/CompletableFuture;",
+	 .entry = {TASK("firing", "a0")},
+	 .exit = PLAIN(TASKS, "fired"),
+	 .is_finally = true},
+};
+
+/* java.net.http: sends the next bytes of a request, in any thread. */
+static const struct class_hook write_task[] = {
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+	{.method = "run",
+	 .descriptor = "()V",
+	 .entry = {TASK("resume", "a0")},
+	 .exit = PLAIN(TASKS, "leave"),
+	 .is_finally = true},
+};
+
 static const struct class_hook timer[] = {
 	AT_ENTRY("sched", "(Ljava/util/TimerTask;JJ)V", TASK("passed", "a1")),
 };
@@ -223,6 +246,8 @@ static const struct class_hook socket_output[] = {
 	AT_ENTRY("socketWrite", "([BII)V", SOCKET("streamWriting", "a0")),
 };
 
+#define FUTURE "java/util/concurrent/CompletableFuture$"
+
 static const struct hook_class classes[] = {
 	CLASS("java/lang/Thread", "17", "25", thread),
 	CLASS("java/lang/VirtualThread", "25", "25", virtual_thread),
@@ -233,6 +258,25 @@ static const struct hook_class classes[] = {
 	CLASS("java/util/concurrent/ForkJoinTask", "17", "25", fork_join_task),
 	CLASS("java/util/concurrent/DelayScheduler$ScheduledForkJoinTask", "25", "25",
 	      scheduled_fork_join),
+	CLASS(FUTURE "UniCompletion", "17", "25", dependent),
+	CLASS(FUTURE "UniApply", "17", "25", fires),
+	CLASS(FUTURE "UniAccept", "17", "25", fires),
+	CLASS(FUTURE "UniRun", "17", "25", fires),
+	CLASS(FUTURE "UniWhenComplete", "17", "25", fires),
+	CLASS(FUTURE "UniHandle", "17", "25", fires),
+	CLASS(FUTURE "UniExceptionally", "17", "25", fires),
+	CLASS(FUTURE "UniComposeExceptionally", "17", "25", fires),
+	CLASS(FUTURE "UniCompose", "17", "25", fires),
+	CLASS(FUTURE "UniRelay", "17", "25", fires),
+	CLASS(FUTURE "BiApply", "17", "25", fires),
+	CLASS(FUTURE "BiAccept", "17", "25", fires),
+	CLASS(FUTURE "BiRun", "17", "25", fires),
+	CLASS(FUTURE "BiRelay", "17", "25", fires),
+	CLASS(FUTURE "OrApply", "17", "25", fires),
+	CLASS(FUTURE "OrAccept", "17", "25", fires),
+	CLASS(FUTURE "OrRun", "17", "25", fires),
+	CLASS("jdk/internal/net/http/Http1Exchange$Http1Publisher$WriteTask", "17", "25",
+	      write_task),
 	CLASS("java/util/Timer", "17", "25", timer),
 	CLASS("java/util/TaskQueue", "17", "25", timer_queue),
 	CLASS("java/util/concurrent/LinkedBlockingQueue", "17", "25", queue),

@@ -63,6 +63,8 @@ static struct field channel_fd = {.name = "fdVal", .type = "I"};
 static struct field socket_fd = {.name = "fd", .type = "Ljava/io/FileDescriptor;"};
 static struct field stream_socket = {.name = "impl", .type = "Ljava/net/AbstractPlainSocketImpl;"};
 static struct field worker_task = {.name = "firstTask", .type = "Ljava/lang/Runnable;"};
+static struct field completion_dep = {.name = "dep",
+				      .type = "Ljava/util/concurrent/CompletableFuture;"};
 static struct field thread_target = {.name = "target", .type = "Ljava/lang/Runnable;"};
 static struct field thread_holder = {.name = "holder", .type = "Ljava/lang/Thread$FieldHolder;"};
 static struct field holder_task = {.name = "task", .type = "Ljava/lang/Runnable;"};
@@ -143,6 +145,17 @@ static jobject JNICALL native_first_task(JNIEnv *env, jclass class, jobject work
 	return field_object(env, worker, &worker_task);
 }
 
+/* What it was to complete is forgotten once that is complete. */
+static jboolean JNICALL native_is_waiting(JNIEnv *env, jclass class, jobject dependent)
+{
+	jobject dep = field_object(env, dependent, &completion_dep);
+
+	(void)class;
+
+	(*env)->DeleteLocalRef(env, dep);
+	return dep ? JNI_TRUE : JNI_FALSE;
+}
+
 /* In the thread itself until JDK 18, later in an object of its own. */
 static jobject JNICALL native_target(JNIEnv *env, jclass class, jobject thread)
 {
@@ -173,6 +186,7 @@ const JNINativeMethod agent_natives[] = {
 	NATIVE("socket", "(Ljava/lang/Object;)I", native_socket),
 	NATIVE("stream", "(Ljava/lang/Object;)I", native_stream),
 	NATIVE("firstTask", "(Ljava/lang/Object;)Ljava/lang/Object;", native_first_task),
+	NATIVE("isWaiting", "(Ljava/lang/Object;)Z", native_is_waiting),
 	NATIVE("target", "(Ljava/lang/Thread;)Ljava/lang/Object;", native_target),
 };
 const size_t agent_n_natives = sizeof(agent_natives) / sizeof(*agent_natives);

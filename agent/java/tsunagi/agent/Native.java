@@ -37,6 +37,9 @@ final class Native {
 	/** The task a java.util.concurrent.ThreadPoolExecutor$Worker was made with, or null. */
 	static native Object firstTask(Object worker);
 
+	/** Whether a java.util.concurrent.CompletableFuture$UniCompletion has not run yet. */
+	static native boolean isWaiting(Object dependent);
+
 	/** What a thread that is not virtual was told to run, or null. */
 	static native Object target(Thread thread);
 }

@@ -75,6 +75,48 @@ public final class Tasks {
 		Context.pop();
 	}
 
+	/**
+	 * Around an attempt to run what depends on a future, by whoever completes it. Not each attempt
+	 * is the last, and others may try meanwhile: it keeps its stamp until it is done.
+	 */
+	public static void firing(Object dependent) {
+		try {
+			long context = Stamps.of(dependent);
+			Local local = Local.current();
+
+			local.push(context != 0 ? dependent : null);
+			if (context != 0)
+				local.set(context, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void fired() {
+		try {
+			Object dependent = Local.current().pop();
+
+			if (dependent != null && !Native.isWaiting(dependent))
+				Stamps.take(dependent);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Around a part of a job that has more of them. */
+	public static void resume(Object job) {
+		try {
+			long context = Stamps.of(job);
+			Local local = Local.current();
+
+			local.push(null);
+			if (context != 0)
+				local.set(context, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	/** A pool's thread begins, with its first job. */
 	public static void workerBegins(Object worker) {
 		try {
