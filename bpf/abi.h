@@ -339,8 +339,10 @@ struct jvm_control {
 	__u32 hooks_failed; /* places of known classes that could not be hooked */
 	__s64 slot;         /* as struct proc */
 	__u64 classes;      /* rewritten */
-	char build[40];     /* which agent this is */
-	char reason[160];   /* NUL terminated */
+	/* Jobs and messages that were handed over while the table of those on their way was full. */
+	__u64 handovers_lost;
+	char build[40];   /* which agent this is */
+	char reason[152]; /* NUL terminated */
 };
 _Static_assert(sizeof(struct jvm_control) == 256, "jvm_control");
 

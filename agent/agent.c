@@ -1,0 +1,438 @@
+/*
+ * The agent: loaded by the daemon into a running JVM, whose attach listener calls Agent_OnAttach().
+ * Defines the embedded Java classes, rewrites the hooked classes that are loaded, and those that come
+ * later. Whatever fails before the first class is rewritten leaves the application as it was;
+ * 'agent_control' says how it went, and nothing is printed.
+ */
+#include <jvmti.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "classfile.h"
+#include "hooks.h"
+
+#define PACKAGE "tsunagi/agent/"
+
+__attribute__((aligned(64))) struct jvm_control agent_control = {
+	.magic = JVM_CONTROL_MAGIC,
+	.version = JVM_CONTROL_VERSION,
+	.state = JVM_AGENT_LOADING,
+};
+
+/* What the callbacks need; set before they can come. */
+static struct {
+	jvmtiEnv *jvmti;
+	jclass class; /* java.lang.Class */
+	jmethodID for_name;
+	jclass context, tasks;
+	jmethodID started;
+} agent;
+
+static void control_explain(const char *what, const char *which)
+{
+	if (!agent_control.reason[0])
+		snprintf(agent_control.reason, sizeof(agent_control.reason), "%s%s%s", what,
+			 which ? ": " : "", which ?: "");
+}
+
+static void hook_failed(const char *why, const char *class)
+{
+	__atomic_add_fetch(&agent_control.hooks_failed, 1, __ATOMIC_RELAXED);
+	control_explain(why, class);
+}
+
+/* --- classes of ours */
+
+/* NULL: there is none, and no exception either. The name has dots. */
+static jclass class_find(JNIEnv *env, const char *name, jobject loader)
+{
+	jstring string = (*env)->NewStringUTF(env, name);
+	jclass found = NULL;
+
+	if (string)
+		found = (*env)->CallStaticObjectMethod(env, agent.class, agent.for_name, string,
+						       JNI_FALSE, loader);
+	if ((*env)->ExceptionCheck(env)) {
+		(*env)->ExceptionClear(env);
+		found = NULL;
+	}
+	(*env)->DeleteLocalRef(env, string);
+	return found;
+}
+
+/*
+ * A loader that keeps to its own packages (OSGi, JBoss Modules) would let the rewritten class fail
+ * where it calls us. Asked in the middle of its defining a class, as the JVM itself asks it for that
+ * class's superclass.
+ */
+static bool loader_finds_agent(JNIEnv *env, jobject loader)
+{
+	jclass found = class_find(env, "tsunagi.agent.Context", loader);
+	bool is_ours = found && (*env)->IsSameObject(env, found, agent.context);
+
+	(*env)->DeleteLocalRef(env, found);
+	return is_ours;
+}
+
+static bool helper_define(JNIEnv *env, const struct hook_helper *helper, jobject loader)
+{
+	char name[128];
+	jclass class;
+
+	class = (*env)->DefineClass(env, helper->name, loader, (const jbyte *)helper->bytes,
+				    (jsize)helper->size);
+	if (!class) {
+		/* Two hooked classes may share it, and threads may load them at once. */
+		(*env)->ExceptionClear(env);
+		snprintf(name, sizeof(name), "%s", helper->name);
+		for (char *c = name; *c; c++)
+			if (*c == '/')
+				*c = '.';
+		class = class_find(env, name, loader);
+	}
+	(*env)->DeleteLocalRef(env, class);
+	return class;
+}
+
+static bool helpers_define(JNIEnv *env, const struct hook_class *hooked, jobject loader)
+{
+	for (size_t i = 0; i < HOOK_HELPERS_MAX && hooked->helpers[i]; i++)
+		if (!helper_define(env, hooked->helpers[i], loader))
+			return false;
+	return true;
+}
+
+/* --- callbacks */
+
+/* Returns the memory that JVMTI takes over, or NULL. */
+static unsigned char *class_changed(const struct hook_class *hooked, const uint8_t *bytes,
+				    jint size, jint *ret_size)
+{
+	const struct class_rewrite rewrite = {
+		.bytes = bytes,
+		.size = (size_t)size,
+		.hooks = hooked->hooks,
+		.n_hooks = hooked->n_hooks,
+		.owner = PACKAGE "Context",
+	};
+	unsigned char *memory = NULL;
+	uint8_t *changed = NULL;
+	size_t changed_size = 0;
+	uint32_t found = 0;
+	int r;
+
+	r = class_rewrite(&rewrite, &changed, &changed_size, &found);
+	if (r < 0)
+		hook_failed("Class not understood", hooked->name);
+	else if (r == 0)
+		hook_failed("Class without what is hooked", hooked->name);
+	if (r <= 0)
+		return NULL;
+
+	if (!(*agent.jvmti)->Allocate(agent.jvmti, (jlong)changed_size, &memory)) {
+		memcpy(memory, changed, changed_size);
+		*ret_size = (jint)changed_size;
+		__atomic_add_fetch(&agent_control.classes, 1, __ATOMIC_RELAXED);
+	}
+	free(changed);
+	return memory;
+}
+
+static void JNICALL on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
+			     const char *name, jobject domain, jint size,
+			     const unsigned char *bytes, jint *ret_size, unsigned char **ret_bytes)
+{
+	const struct hook_class *hooked = name ? hooks_find(name, strlen(name)) : NULL;
+	unsigned char *changed;
+
+	(void)jvmti;
+	(void)redefined;
+	(void)domain;
+
+	if (!hooked || (*env)->ExceptionCheck(env))
+		return;
+	if (loader && !loader_finds_agent(env, loader)) {
+		hook_failed("Class loader does not delegate", name);
+		return;
+	}
+	if (!helpers_define(env, hooked, loader)) {
+		hook_failed("Helper class refused", name);
+		return;
+	}
+
+	changed = class_changed(hooked, bytes, size, ret_size);
+	if (changed)
+		*ret_bytes = changed;
+}
+
+/* In the new thread, before its first method. */
+static void JNICALL on_thread(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
+{
+	(void)jvmti;
+
+	if (!__atomic_load_n(&agent_control.enabled, __ATOMIC_RELAXED) ||
+	    (*env)->ExceptionCheck(env))
+		return;
+	(*env)->CallStaticVoidMethod(env, agent.tasks, agent.started, thread);
+	if ((*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
+}
+
+/* --- loading */
+
+static bool jvmti_open(JavaVM *vm, bool *ret_has_modules)
+{
+	jvmtiCapabilities wanted;
+
+	*ret_has_modules = true;
+	if ((*vm)->GetEnv(vm, (void **)&agent.jvmti, JVMTI_VERSION_9)) {
+		*ret_has_modules = false;
+		if ((*vm)->GetEnv(vm, (void **)&agent.jvmti, JVMTI_VERSION_1_2)) {
+			control_explain("The JVM has no JVMTI", NULL);
+			return false;
+		}
+	}
+
+	memset(&wanted, 0, sizeof(wanted));
+	wanted.can_retransform_classes = 1;
+	wanted.can_retransform_any_class = 1;
+	if ((*agent.jvmti)->AddCapabilities(agent.jvmti, &wanted)) {
+		control_explain("The JVM does not let classes be rewritten", NULL);
+		return false;
+	}
+	return true;
+}
+
+/* A global reference, or NULL with the reason given. */
+static jclass class_keep(JNIEnv *env, const char *name)
+{
+	jclass local = (*env)->FindClass(env, name), global = NULL;
+
+	if (local)
+		global = (*env)->NewGlobalRef(env, local);
+	if (!global)
+		control_explain("Class not found", name);
+	(*env)->DeleteLocalRef(env, local);
+	return global;
+}
+
+static bool classes_define(JNIEnv *env)
+{
+	agent.class = class_keep(env, "java/lang/Class");
+	if (!agent.class)
+		return false;
+	agent.for_name = (*env)->GetStaticMethodID(
+		env, agent.class, "forName",
+		"(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;");
+	if (!agent.for_name)
+		return false;
+
+	for (size_t i = 0; i < agent_n_classes; i++) {
+		const struct agent_class *ours = &agent_classes[i];
+		jclass class = (*env)->DefineClass(env, ours->name, NULL,
+						   (const jbyte *)ours->bytes, (jsize)ours->size);
+
+		/* The first of them is there already if another build of the agent is. */
+		if (!class) {
+			control_explain(i ? "The JVM refuses a class"
+					  : "Another build of the agent is loaded",
+					ours->name);
+			return false;
+		}
+		if (!strcmp(ours->name, PACKAGE "Native") &&
+		    (*env)->RegisterNatives(env, class, agent_natives, (jint)agent_n_natives)) {
+			control_explain("The JVM refuses native methods", NULL);
+			return false;
+		}
+		(*env)->DeleteLocalRef(env, class);
+	}
+	return true;
+}
+
+/*
+ * Modules of the JDK and of the application do not read the boot loader's unnamed module by
+ * themselves, where our classes are; and those use a thread-local that the JDK keeps to itself.
+ */
+static bool modules_open(JNIEnv *env)
+{
+	jclass object = (*env)->FindClass(env, "java/lang/Object");
+	jmethodID get = (*env)->GetMethodID(env, agent.class, "getModule", "()Ljava/lang/Module;");
+	jobject base, ours, *modules = NULL;
+	jint n = 0;
+
+	if (!object || !get)
+		return false;
+	base = (*env)->CallObjectMethod(env, object, get);
+	ours = (*env)->CallObjectMethod(env, agent.context, get);
+	if (!base || !ours ||
+	    (*agent.jvmti)->AddModuleExports(agent.jvmti, base, "jdk.internal.misc", ours) ||
+	    (*agent.jvmti)->GetAllModules(agent.jvmti, &n, &modules)) {
+		control_explain("The JVM does not open its modules", NULL);
+		return false;
+	}
+
+	for (jint i = 0; i < n; i++) {
+		(*agent.jvmti)->AddModuleReads(agent.jvmti, modules[i], ours);
+		(*env)->DeleteLocalRef(env, modules[i]);
+	}
+	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)modules);
+	return true;
+}
+
+/*
+ * All initialisers and the first use happen here and now: later they would happen in the middle of
+ * what is hooked.
+ */
+static bool classes_initialise(JNIEnv *env)
+{
+	static const char *const methods[] = {"push", "pop", "current"};
+
+	for (size_t i = 0; i < agent_n_classes; i++) {
+		jclass class = (*env)->FindClass(env, agent_classes[i].name);
+
+		if (!class)
+			return false;
+		(*env)->DeleteLocalRef(env, class);
+	}
+
+	agent.started =
+		(*env)->GetStaticMethodID(env, agent.tasks, "started", "(Ljava/lang/Thread;)V");
+	if (!agent.started)
+		return false;
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
+		jmethodID method = (*env)->GetStaticMethodID(env, agent.context, methods[i],
+							     i == 2 ? "()J" : "()V");
+
+		if (!method)
+			return false;
+		if (i == 2)
+			(*env)->CallStaticLongMethod(env, agent.context, method);
+		else
+			(*env)->CallStaticVoidMethod(env, agent.context, method);
+	}
+	return !(*env)->ExceptionCheck(env);
+}
+
+/* Those of 'classes' that are hooked come first afterwards; the references to the rest are freed. */
+static jint classes_choose(JNIEnv *env, jclass *classes, jint n)
+{
+	jint chosen = 0;
+
+	for (jint i = 0; i < n; i++) {
+		const struct hook_class *hooked = NULL;
+		jboolean is_modifiable = JNI_FALSE;
+		char *signature = NULL;
+
+		if (!(*agent.jvmti)->GetClassSignature(agent.jvmti, classes[i], &signature, NULL)) {
+			if (signature[0] == 'L')
+				hooked = hooks_find(signature + 1, strlen(signature) - 2);
+			(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)signature);
+		}
+		if (hooked)
+			(*agent.jvmti)->IsModifiableClass(agent.jvmti, classes[i], &is_modifiable);
+		if (is_modifiable)
+			classes[chosen++] = classes[i];
+		else
+			(*env)->DeleteLocalRef(env, classes[i]);
+	}
+	return chosen;
+}
+
+/* In one go, which is one stop of the JVM; if one of them cannot be, each by itself. */
+static bool classes_rewrite(JNIEnv *env)
+{
+	jclass *classes = NULL;
+	jint n = 0;
+
+	if ((*agent.jvmti)->GetLoadedClasses(agent.jvmti, &n, &classes)) {
+		control_explain("The JVM does not tell its classes", NULL);
+		return false;
+	}
+
+	n = classes_choose(env, classes, n);
+	if ((*agent.jvmti)->RetransformClasses(agent.jvmti, n, classes)) {
+		/* Counted again by the second attempt. */
+		agent_control.classes = 0;
+		for (jint i = 0; i < n; i++)
+			if ((*agent.jvmti)->RetransformClasses(agent.jvmti, 1, &classes[i]))
+				hook_failed("The JVM refuses a rewritten class", NULL);
+	}
+	for (jint i = 0; i < n; i++)
+		(*env)->DeleteLocalRef(env, classes[i]);
+	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)classes);
+	return true;
+}
+
+static bool hooks_start(JNIEnv *env)
+{
+	jvmtiEventCallbacks callbacks;
+
+	memset(&callbacks, 0, sizeof(callbacks));
+	callbacks.ClassFileLoadHook = on_class;
+	callbacks.ThreadStart = on_thread;
+	if ((*agent.jvmti)->SetEventCallbacks(agent.jvmti, &callbacks, sizeof(callbacks)) ||
+	    (*agent.jvmti)
+		    ->SetEventNotificationMode(agent.jvmti, JVMTI_ENABLE,
+					       JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, NULL) ||
+	    (*agent.jvmti)
+		    ->SetEventNotificationMode(agent.jvmti, JVMTI_ENABLE, JVMTI_EVENT_THREAD_START,
+					       NULL)) {
+		control_explain("The JVM refuses its events", NULL);
+		return false;
+	}
+	return classes_rewrite(env);
+}
+
+static bool agent_load(JavaVM *vm, JNIEnv *env)
+{
+	bool has_modules;
+
+	if (!jvmti_open(vm, &has_modules) || !classes_define(env))
+		return false;
+	agent.context = class_keep(env, PACKAGE "Context");
+	agent.tasks = class_keep(env, PACKAGE "Tasks");
+	return agent.context && agent.tasks && (!has_modules || modules_open(env)) &&
+	       classes_initialise(env) && hooks_start(env);
+}
+
+static void control_publish(enum jvm_agent_state state)
+{
+	agent_control.enabled = state == JVM_AGENT_READY;
+	__atomic_store_n(&agent_control.state, state, __ATOMIC_RELEASE);
+}
+
+/*
+ * Always "success": a failure is the daemon's to read in 'agent_control', and of no concern to the
+ * JVM, which would print it.
+ */
+JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
+{
+	static _Atomic(bool) was_loaded;
+	JNIEnv *env = NULL;
+
+	(void)options;
+	(void)reserved;
+
+	if (atomic_exchange(&was_loaded, true))
+		return 0;
+
+	memcpy(agent_control.build, agent_build,
+	       strnlen(agent_build, sizeof(agent_control.build) - 1));
+	agent_control.slot = slot_distance();
+	if (!(*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_1_8) && agent_load(vm, env)) {
+		sockets_classify_all();
+		control_publish(JVM_AGENT_READY);
+		return 0;
+	}
+
+	control_explain("The JVM refuses the agent", NULL);
+	if (env && (*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
+	if (agent.jvmti)
+		(*agent.jvmti)->DisposeEnvironment(agent.jvmti);
+	control_publish(JVM_AGENT_FAILED);
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* Which class is hooked: asked for each class that the JVM loads, so by a hash of its name. */
+#include <string.h>
+
+#include "hooks.h"
+
+/* A library that is built without the hooks for libraries has those of the JDK alone. */
+extern const struct hook_table hooks_libraries __attribute__((weak));
+
+#define PLACES 512 /* at least twice the classes, and a power of two */
+
+static const struct hook_class *places[PLACES];
+
+static uint32_t name_hash(const char *name, size_t length)
+{
+	uint32_t hash = 2166136261U; /* FNV-1a */
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (uint8_t)name[i]) * 16777619U;
+	return hash;
+}
+
+static void table_add(const struct hook_table *table)
+{
+	for (size_t i = 0; i < table->n_classes && i < PLACES / 4; i++) {
+		const struct hook_class *class = &table->classes[i];
+		uint32_t place = name_hash(class->name, strlen(class->name)) % PLACES;
+
+		while (places[place])
+			place = (place + 1) % PLACES;
+		places[place] = class;
+	}
+}
+
+__attribute__((constructor)) static void hooks_index(void)
+{
+	table_add(&hooks_jdk);
+	if (&hooks_libraries)
+		table_add(&hooks_libraries);
+}
+
+const struct hook_class *hooks_find(const char *name, size_t length)
+{
+	uint32_t place = name_hash(name, length) % PLACES;
+
+	for (; places[place]; place = (place + 1) % PLACES) {
+		const char *known = places[place]->name;
+
+		if (!strncmp(known, name, length) && !known[length])
+			return places[place];
+	}
+	return NULL;
+}

@@ -1,0 +1,296 @@
+/*
+ * What every JVM has: threads, executors, futures, timers, queues, sockets. Nothing is wrapped: jobs
+ * and messages are stamped where they are handed over (Stamps.java) and found again where they run.
+ */
+#include "hooks.h"
+
+#define CLASS(internal, from, to, list)                                        \
+	{                                                                      \
+		.name = internal, .oldest = from, .newest = to, .hooks = list, \
+		.n_hooks = sizeof(list) / sizeof(*list)                        \
+	}
+
+#define OBJECT  "(Ljava/lang/Object;)V"
+#define TASKS   "tsunagi/agent/Tasks"
+#define SOCKETS "tsunagi/agent/Sockets"
+
+/* A call of a method of Tasks or Sockets with one object, where a method begins or ends. */
+#define CALL(class, call, with)                                                     \
+	{                                                                           \
+		.method = call, .descriptor = OBJECT, .loads = with, .owner = class \
+	}
+#define TASK(call, with)   CALL(TASKS, call, with)
+#define SOCKET(call, with) CALL(SOCKETS, call, with)
+#define PLAIN(class, call)                                          \
+	{                                                           \
+		.method = call, .descriptor = "()V", .owner = class \
+	}
+
+#define AT_ENTRY(name, type, call)                                    \
+	{                                                             \
+		.method = name, .descriptor = type, .entry = { call } \
+	}
+#define AT_EXIT(name, type, call)                                \
+	{                                                        \
+		.method = name, .descriptor = type, .exit = call \
+	}
+/* A job's own run. */
+#define AROUND(name, type)                                                          \
+	{                                                                           \
+		.method = name, .descriptor = type, .entry = {TASK("enter", "a0")}, \
+		.exit = PLAIN(TASKS, "leave"), .is_finally = true                   \
+	}
+#define READS(name, type, call)                                        \
+	{                                                              \
+		.method = name, .descriptor = type, .entry = {call},   \
+		.exit = PLAIN(SOCKETS, "readDone"), .is_finally = true \
+	}
+
+/* --- threads */
+
+static const struct class_hook thread[] = {
+	{.method = "start",
+	 .descriptor = "()V",
+	 .entry = {{"starting", "(Ljava/lang/Thread;)V", "a0", NULL, TASKS}}},
+	{.method = "start",
+	 .descriptor = "(Ljdk/internal/vm/ThreadContainer;)V", /* 21: of a thread factory's */
+	 .entry = {{"starting", "(Ljava/lang/Thread;)V", "a0", NULL, TASKS}}},
+	{.method = "runWith", /* 21: each thread's, a virtual one's too */
+	 .descriptor = "(Ljava/lang/Object;Ljava/lang/Runnable;)V",
+	 .entry = {{"runs", "(Ljava/lang/Thread;)V", "a0", NULL, TASKS}}},
+};
+
+static const struct class_hook virtual_thread[] = {
+	{.method = "start",
+	 .descriptor = "(Ljdk/internal/vm/ThreadContainer;)V",
+	 .entry = {{"starting", "(Ljava/lang/Thread;)V", "a0", NULL, TASKS}}},
+	{.method = "mount",
+	 .descriptor = "()V",
+	 .exit = {"virtualMounted", "(Ljava/lang/Thread;)V", "a0", NULL, NULL}},
+	{.method = "unmount",
+	 .descriptor = "()V",
+	 .entry = {{"virtualUnmounting", "()V", NULL, NULL, NULL}}},
+};
+
+/* --- executors and futures */
+
+#define TO_JOB "()Ljava/lang/Runnable;"
+
+static const struct class_hook thread_pool[] = {
+	AT_ENTRY("execute", "(Ljava/lang/Runnable;)V", TASK("passed", "a1")),
+	AT_ENTRY("reject", "(Ljava/lang/Runnable;)V", TASK("dropped", "a1")),
+	AT_ENTRY("runWorker", NULL, TASK("workerBegins", "a1")),
+	{.method = "getTask",
+	 .descriptor = TO_JOB,
+	 .entry = {PLAIN(TASKS, "taking")},
+	 .exit = TASK("taken", "r")},
+};
+
+#define SCHEDULED "(Ljava/util/concurrent/RunnableScheduledFuture;)V"
+
+static const struct class_hook scheduled_pool[] = {
+	AT_ENTRY("delayedExecute", SCHEDULED, TASK("passed", "a1")),
+	AT_ENTRY("reExecutePeriodic", SCHEDULED, TASK("passed", "a1")),
+};
+
+static const struct class_hook future_task[] = {
+	AT_EXIT("<init>", "(Ljava/util/concurrent/Callable;)V", TASK("made", "a0")),
+	AT_EXIT("<init>", "(Ljava/lang/Runnable;Ljava/lang/Object;)V", TASK("made", "a0")),
+	AROUND("run", "()V"),
+	AROUND("runAndReset", "()Z"),
+};
+
+/* Its methods differ with each JDK; each of them has those that all jobs pass. */
+static const struct class_hook fork_join_pool[] = {
+	AT_ENTRY("externalPush", "(Ljava/util/concurrent/ForkJoinTask;)V", TASK("passed", "a1")),
+	AT_ENTRY("externalSubmit", NULL, TASK("passed", "a1")),
+	AT_ENTRY("poolSubmit",
+		 "(ZLjava/util/concurrent/ForkJoinTask;)"
+		 "Ljava/util/concurrent/ForkJoinTask;",
+		 TASK("passed", "a2")),
+};
+
+static const struct class_hook fork_join_task[] = {
+	AT_ENTRY("fork", NULL, TASK("passed", "a0")),
+	AROUND("doExec", NULL),
+};
+
+/* 25: the common pool's own schedule. */
+static const struct class_hook scheduled_fork_join[] = {
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+};
+
+/* What depends on a future is of whoever asked for it, not of who completes the future. */
+static const struct class_hook dependent[] = {
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+};
+
+static const struct class_hook fires[] = {
+	{.method = "tryFire",
+	 .descriptor = "(I)Ljava/util/concurrent/CompletableFuture;",
+	 .entry = {TASK("firing", "a0")},
+	 .exit = PLAIN(TASKS, "fired"),
+	 .is_finally = true},
+};
+
+/* java.net.http: sends the next bytes of a request, in any thread. */
+static const struct class_hook write_task[] = {
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+	{.method = "run",
+	 .descriptor = "()V",
+	 .entry = {TASK("resume", "a0")},
+	 .exit = PLAIN(TASKS, "leave"),
+	 .is_finally = true},
+};
+
+static const struct class_hook timer[] = {
+	AT_ENTRY("sched", "(Ljava/util/TimerTask;JJ)V", TASK("passed", "a1")),
+};
+
+static const struct class_hook timer_queue[] = {
+	AT_EXIT("getMin", "()Ljava/util/TimerTask;", TASK("timerNext", "r")),
+};
+
+/* --- queues */
+
+#define PUT    "(Ljava/lang/Object;)V"
+#define OFFER  "(Ljava/lang/Object;)Z"
+#define OFFER2 "(Ljava/lang/Object;JLjava/util/concurrent/TimeUnit;)Z"
+#define TAKE   "()Ljava/lang/Object;"
+#define POLL   "(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;"
+
+static const struct class_hook queue[] = {
+	AT_ENTRY("put", PUT, TASK("sent", "a1")),      AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")), AT_EXIT("take", TAKE, TASK("received", "r")),
+	AT_EXIT("poll", POLL, TASK("received", "r")),  AT_EXIT("poll", TAKE, TASK("received", "r")),
+};
+
+static const struct class_hook transfer_queue[] = {
+	AT_ENTRY("put", PUT, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
+	AT_ENTRY("add", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("transfer", PUT, TASK("sent", "a1")),
+	AT_ENTRY("tryTransfer", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("tryTransfer", OFFER2, TASK("sent", "a1")),
+	AT_EXIT("take", TAKE, TASK("received", "r")),
+	AT_EXIT("poll", POLL, TASK("received", "r")),
+	AT_EXIT("poll", TAKE, TASK("received", "r")),
+};
+
+/* Its other methods end in these. */
+static const struct class_hook deque[] = {
+	AT_ENTRY("putFirst", PUT, TASK("sent", "a1")),
+	AT_ENTRY("putLast", PUT, TASK("sent", "a1")),
+	AT_ENTRY("offerFirst", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("offerLast", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("offerFirst", OFFER2, TASK("sent", "a1")),
+	AT_ENTRY("offerLast", OFFER2, TASK("sent", "a1")),
+	AT_EXIT("takeFirst", TAKE, TASK("received", "r")),
+	AT_EXIT("takeLast", TAKE, TASK("received", "r")),
+	AT_EXIT("pollFirst", TAKE, TASK("received", "r")),
+	AT_EXIT("pollLast", TAKE, TASK("received", "r")),
+	AT_EXIT("pollFirst", POLL, TASK("received", "r")),
+	AT_EXIT("pollLast", POLL, TASK("received", "r")),
+};
+
+/* --- sockets */
+
+static const struct class_hook server_channel[] = {
+	AT_EXIT("finishAccept",
+		"(Ljava/io/FileDescriptor;Ljava/net/SocketAddress;)"
+		"Ljava/nio/channels/SocketChannel;",
+		SOCKET("channelAccepted", "r")),
+	AT_EXIT("accept", "()Ljava/nio/channels/SocketChannel;", SOCKET("channelAccepted", "r")),
+};
+
+static const struct class_hook channel[] = {
+	AT_ENTRY("connect", "(Ljava/net/SocketAddress;)Z", SOCKET("channelConnecting", "a0")),
+	AT_ENTRY("blockingConnect", NULL, SOCKET("channelConnecting", "a0")),
+	AT_EXIT("finishConnect", "()Z", SOCKET("channelConnected", "a0")),
+	READS("read", "(Ljava/nio/ByteBuffer;)I", SOCKET("channelReading", "a0")),
+	READS("read", "([Ljava/nio/ByteBuffer;II)J", SOCKET("channelReading", "a0")),
+	READS("blockingRead", NULL, SOCKET("channelReading", "a0")),
+	AT_ENTRY("write", "(Ljava/nio/ByteBuffer;)I", SOCKET("channelWriting", "a0")),
+	AT_ENTRY("write", "([Ljava/nio/ByteBuffer;II)J", SOCKET("channelWriting", "a0")),
+	AT_ENTRY("blockingWriteFully", NULL, SOCKET("channelWriting", "a0")),
+	AT_ENTRY("implCloseSelectableChannel", "()V", SOCKET("channelClosing", "a0")),
+};
+
+#define DESCRIPTOR(call)                                                                    \
+	{                                                                                   \
+		.method = call, .descriptor = "(Ljava/io/FileDescriptor;)V", .loads = "a1", \
+		.owner = SOCKETS                                                            \
+	}
+
+static const struct class_hook nio_socket[] = {
+	AT_EXIT("accept", "(Ljava/net/SocketImpl;)V", SOCKET("socketAccepted", "a1")),
+	AT_ENTRY("connect", "(Ljava/net/SocketAddress;I)V", SOCKET("socketConnecting", "a0")),
+	READS("tryRead", "(Ljava/io/FileDescriptor;[BII)I", DESCRIPTOR("descriptorReading")),
+	AT_ENTRY("tryWrite", "(Ljava/io/FileDescriptor;[BII)I", DESCRIPTOR("descriptorWriting")),
+	AT_ENTRY("close", "()V", SOCKET("socketClosing", "a0")),
+};
+
+/* Until JDK 12, and by a switch until 17. */
+static const struct class_hook plain_socket[] = {
+	AT_EXIT("accept", "(Ljava/net/SocketImpl;)V", SOCKET("socketAccepted", "a1")),
+	AT_ENTRY("doConnect", "(Ljava/net/InetAddress;II)V", SOCKET("socketConnecting", "a0")),
+	AT_ENTRY("close", "()V", SOCKET("socketClosing", "a0")),
+};
+
+static const struct class_hook socket_input[] = {
+	READS("socketRead", "(Ljava/io/FileDescriptor;[BIII)I", DESCRIPTOR("descriptorReading")),
+};
+
+static const struct class_hook socket_output[] = {
+	AT_ENTRY("socketWrite", "([BII)V", SOCKET("streamWriting", "a0")),
+};
+
+#define FUTURE "java/util/concurrent/CompletableFuture$"
+
+static const struct hook_class classes[] = {
+	CLASS("java/lang/Thread", "17", "25", thread),
+	CLASS("java/lang/VirtualThread", "25", "25", virtual_thread),
+	CLASS("java/util/concurrent/ThreadPoolExecutor", "17", "25", thread_pool),
+	CLASS("java/util/concurrent/ScheduledThreadPoolExecutor", "17", "25", scheduled_pool),
+	CLASS("java/util/concurrent/FutureTask", "17", "25", future_task),
+	CLASS("java/util/concurrent/ForkJoinPool", "17", "25", fork_join_pool),
+	CLASS("java/util/concurrent/ForkJoinTask", "17", "25", fork_join_task),
+	CLASS("java/util/concurrent/DelayScheduler$ScheduledForkJoinTask", "25", "25",
+	      scheduled_fork_join),
+	CLASS(FUTURE "UniCompletion", "17", "25", dependent),
+	CLASS(FUTURE "UniApply", "17", "25", fires),
+	CLASS(FUTURE "UniAccept", "17", "25", fires),
+	CLASS(FUTURE "UniRun", "17", "25", fires),
+	CLASS(FUTURE "UniWhenComplete", "17", "25", fires),
+	CLASS(FUTURE "UniHandle", "17", "25", fires),
+	CLASS(FUTURE "UniExceptionally", "17", "25", fires),
+	CLASS(FUTURE "UniComposeExceptionally", "17", "25", fires),
+	CLASS(FUTURE "UniCompose", "17", "25", fires),
+	CLASS(FUTURE "UniRelay", "17", "25", fires),
+	CLASS(FUTURE "BiApply", "17", "25", fires),
+	CLASS(FUTURE "BiAccept", "17", "25", fires),
+	CLASS(FUTURE "BiRun", "17", "25", fires),
+	CLASS(FUTURE "BiRelay", "17", "25", fires),
+	CLASS(FUTURE "OrApply", "17", "25", fires),
+	CLASS(FUTURE "OrAccept", "17", "25", fires),
+	CLASS(FUTURE "OrRun", "17", "25", fires),
+	CLASS("jdk/internal/net/http/Http1Exchange$Http1Publisher$WriteTask", "17", "25",
+	      write_task),
+	CLASS("java/util/Timer", "17", "25", timer),
+	CLASS("java/util/TaskQueue", "17", "25", timer_queue),
+	CLASS("java/util/concurrent/LinkedBlockingQueue", "17", "25", queue),
+	CLASS("java/util/concurrent/ArrayBlockingQueue", "17", "25", queue),
+	CLASS("java/util/concurrent/PriorityBlockingQueue", "17", "25", queue),
+	CLASS("java/util/concurrent/SynchronousQueue", "17", "25", queue),
+	CLASS("java/util/concurrent/LinkedTransferQueue", "17", "25", transfer_queue),
+	CLASS("java/util/concurrent/LinkedBlockingDeque", "17", "25", deque),
+	CLASS("sun/nio/ch/ServerSocketChannelImpl", "17", "25", server_channel),
+	CLASS("sun/nio/ch/SocketChannelImpl", "17", "25", channel),
+	CLASS("sun/nio/ch/NioSocketImpl", "17", "25", nio_socket),
+	CLASS("java/net/AbstractPlainSocketImpl", "17", "17", plain_socket),
+	CLASS("java/net/SocketInputStream", "17", "17", socket_input),
+	CLASS("java/net/SocketOutputStream", "17", "17", socket_output),
+};
+
+const struct hook_table hooks_jdk = {classes, sizeof(classes) / sizeof(*classes)};

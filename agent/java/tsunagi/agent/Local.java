@@ -1,0 +1,189 @@
+package tsunagi.agent;
+
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
+
+/**
+ * What one thread works for: each OS thread has one of these, and each virtual thread that ever
+ * worked for something. Used by its thread alone. A reference must not be kept over anything that
+ * may block: a virtual thread could go on elsewhere.
+ */
+final class Local {
+	static final int CONTEXT = 1; /* words of struct jvm_slot */
+	static final int RECEIVING = 2;
+
+	/* Deeper nesting is counted, not remembered: its end leaves the thread without a context. */
+	private static final int DEPTH_MAX = 32;
+
+	/* JDK's own kind keeps to the OS thread, also while a virtual one runs on it. */
+	private static final ThreadLocal<Local> THREAD = carrierLocal();
+	private static final ThreadLocal<Local> VIRTUAL = new ThreadLocal<Local>();
+
+	/*
+	 * Which virtual threads may have one, by number: asking a ThreadLocal makes each thread that is
+	 * asked a table of its own.
+	 */
+	private static final byte[] virtuals = new byte[1 << 16];
+
+	final LongBuffer slot; /* of an OS thread */
+	private boolean isCarrying; /* an OS thread: a virtual one runs on it */
+	private Local carried; /* and this is its; null: it has none */
+
+	long context;
+	private long receiving;
+	boolean isOwn; /* not taken over with a birth, a job or a message */
+	boolean isTaking; /* it looks for its pool's next job */
+	int loops;
+	private int depth;
+	private long[] contexts;
+	private boolean[] owns;
+	private Object[] jobs;
+
+	private Local(LongBuffer slot) {
+		this.slot = slot;
+	}
+
+	@SuppressWarnings("unchecked")
+	private static ThreadLocal<Local> carrierLocal() {
+		try {
+			Class<?> kind = Class.forName("jdk.internal.misc.CarrierThreadLocal");
+
+			return (ThreadLocal<Local>) kind.getConstructor().newInstance();
+		} catch (Throwable olderJdk) {
+			return new ThreadLocal<Local>();
+		}
+	}
+
+	static Local ofThread() {
+		Local local = THREAD.get();
+
+		return local != null ? local : create();
+	}
+
+	/* The common pool's threads forget what they know after each task, and come here again. */
+	private static Local create() {
+		LongBuffer slot = Native.slot().order(ByteOrder.nativeOrder()).asLongBuffer();
+		Local local = new Local(slot);
+
+		local.isCarrying = isVirtual(Thread.currentThread());
+		THREAD.set(local);
+		return local;
+	}
+
+	static boolean isVirtual(Thread thread) {
+		return thread.getClass().getName().startsWith("java.lang.VirtualThread");
+	}
+
+	/** What the current thread, virtual or not, works for; null: a virtual one, for nothing yet. */
+	static Local known() {
+		Local thread = ofThread();
+
+		return thread.isCarrying ? thread.carried : thread;
+	}
+
+	static Local current() {
+		Local thread = ofThread();
+
+		if (!thread.isCarrying)
+			return thread;
+		if (thread.carried == null)
+			thread.carried = createVirtual();
+		return thread.carried;
+	}
+
+	private static Local createVirtual() {
+		Local local = new Local(null);
+
+		virtuals[place(Thread.currentThread())] = 1;
+		VIRTUAL.set(local);
+		return local;
+	}
+
+	private static int place(Thread thread) {
+		return (int) thread.getId() & virtuals.length - 1;
+	}
+
+	void set(long context, boolean isOwn) {
+		this.context = context;
+		this.isOwn = isOwn && context != 0;
+		ofThread().slot.put(CONTEXT, context);
+	}
+
+	void setReceiving(long context) {
+		this.receiving = context;
+		ofThread().slot.put(RECEIVING, context);
+	}
+
+	/** A virtual thread goes on, on this OS thread; it is the current thread already. */
+	static void mounted(Thread virtual) {
+		Local thread = ofThread();
+		Local local = virtuals[place(virtual)] != 0 ? VIRTUAL.get() : null;
+
+		thread.isCarrying = true;
+		thread.carried = local;
+		thread.slot.put(CONTEXT, local == null ? 0 : local.context);
+		thread.slot.put(RECEIVING, local == null ? 0 : local.receiving);
+	}
+
+	static void unmounting() {
+		Local thread = ofThread();
+
+		thread.isCarrying = false;
+		thread.carried = null;
+		thread.context = 0;
+		thread.slot.put(CONTEXT, 0);
+		thread.slot.put(RECEIVING, 0);
+	}
+
+	/** Remembers what the thread works for until pop(); 'job' comes back there. */
+	void push(Object job) {
+		int at = depth++;
+
+		if (at >= DEPTH_MAX)
+			return;
+		if (contexts == null || at == contexts.length)
+			grow();
+		contexts[at] = context;
+		owns[at] = isOwn;
+		jobs[at] = job;
+	}
+
+	private void grow() {
+		int size = contexts == null ? 4 : contexts.length * 2;
+		long[] moreContexts = new long[size];
+		boolean[] moreOwns = new boolean[size];
+		Object[] moreJobs = new Object[size];
+
+		if (contexts != null) {
+			System.arraycopy(contexts, 0, moreContexts, 0, contexts.length);
+			System.arraycopy(owns, 0, moreOwns, 0, owns.length);
+			System.arraycopy(jobs, 0, moreJobs, 0, jobs.length);
+		}
+		contexts = moreContexts;
+		owns = moreOwns;
+		jobs = moreJobs;
+	}
+
+	Object pop() {
+		Object job;
+		int at;
+
+		if (depth == 0)
+			return null;
+		at = --depth;
+		if (at >= DEPTH_MAX) {
+			set(0, false);
+			return null;
+		}
+		job = jobs[at];
+		jobs[at] = null;
+		set(contexts[at], owns[at]);
+		return job;
+	}
+
+	/** What a worker does between two jobs: nothing of the former is left. */
+	void reset(long context) {
+		depth = 0;
+		set(context, false);
+	}
+}

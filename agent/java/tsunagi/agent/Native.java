@@ -1,0 +1,45 @@
+package tsunagi.agent;
+
+import java.io.FileDescriptor;
+import java.nio.ByteBuffer;
+
+/**
+ * What the other classes cannot do themselves, in slot.c and sockets.c. None of it blocks or makes a
+ * system call, but classify().
+ */
+final class Native {
+	private Native() {
+	}
+
+	/** This OS thread's struct jvm_slot, empty but for its magic number. */
+	static native ByteBuffer slot();
+
+	/** The agent's struct jvm_control. */
+	static native ByteBuffer control();
+
+	/** A word for each file descriptor: Sockets says what is in it. */
+	static native ByteBuffer sockets();
+
+	/** Finds out what a descriptor is that no hook has seen; returns its word. */
+	static native long classify(int fd);
+
+	static native int fd(FileDescriptor descriptor);
+
+	/** Of a sun.nio.ch.SocketChannelImpl; -1: it is none. */
+	static native int channel(Object channel);
+
+	/** Of a java.net.SocketImpl; -1: it has none. */
+	static native int socket(Object socket);
+
+	/** Of a java.net.SocketOutputStream, which JDK 12 was the last to have. */
+	static native int stream(Object stream);
+
+	/** The task a java.util.concurrent.ThreadPoolExecutor$Worker was made with, or null. */
+	static native Object firstTask(Object worker);
+
+	/** Whether a java.util.concurrent.CompletableFuture$UniCompletion has not run yet. */
+	static native boolean isWaiting(Object dependent);
+
+	/** What a thread that is not virtual was told to run, or null. */
+	static native Object target(Thread thread);
+}

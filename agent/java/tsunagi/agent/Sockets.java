@@ -1,0 +1,195 @@
+package tsunagi.agent;
+
+import java.io.FileDescriptor;
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
+
+/**
+ * What each of the process's sockets works for, by its file descriptor. Called where the JDK or a
+ * library accepts, connects, reads and writes, with the descriptor, or with the JDK's object that has
+ * it.
+ *
+ * A server's socket gets a new context each time that it is read for the first time since it was
+ * written; the thread that reads works for it. A client's has the context of whoever wrote last.
+ */
+public final class Sockets {
+	/* A descriptor's word, see sockets.c: what it is, whether it was written, its context. */
+	private static final int SERVER = 1;
+	private static final int CLIENT = 2;
+	private static final int KIND = 3;
+	private static final int WRITTEN = 4;
+	private static final int SHIFT = 3;
+
+	private static final LongBuffer words =
+		Native.sockets().order(ByteOrder.nativeOrder()).asLongBuffer();
+
+	private Sockets() {
+	}
+
+	private static boolean isKnown(int fd) {
+		return Context.isOn() && fd >= 0 && fd < words.capacity();
+	}
+
+	/** A server's connection; who accepts it works for what comes first. */
+	public static void accepted(int fd) {
+		try {
+			if (isKnown(fd))
+				Context.mount(renew(fd));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	private static long renew(int fd) {
+		long context = Context.next();
+
+		words.put(fd, context << SHIFT | SERVER);
+		return context;
+	}
+
+	public static void connecting(int fd) {
+		try {
+			if (isKnown(fd))
+				words.put(fd, Context.current() << SHIFT | CLIENT);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void reading(int fd) {
+		try {
+			long word;
+
+			if (!isKnown(fd))
+				return;
+			word = words.get(fd);
+			if ((word & KIND) == 0)
+				word = Native.classify(fd);
+			if ((word & KIND) == SERVER)
+				readServer(fd, word);
+			else if ((word & KIND) == CLIENT)
+				readClient(word >>> SHIFT);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	private static void readServer(int fd, long word) {
+		long context = word >>> SHIFT;
+		Local local = Local.current();
+
+		if (context == 0 || (word & WRITTEN) != 0)
+			context = renew(fd);
+		local.set(context, true);
+		local.setReceiving(context);
+	}
+
+	/* A thread that waits for its own response needs nobody to say whose it is. */
+	private static void readClient(long context) {
+		Local local;
+
+		if (context == 0 || !Context.inLoop())
+			return;
+		local = Local.current();
+		if (local.context == 0)
+			local.set(context, false);
+	}
+
+	public static void readDone() {
+		try {
+			Local local = Local.known();
+
+			if (local != null && Local.ofThread().slot.get(Local.RECEIVING) != 0)
+				local.setReceiving(0);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void writing(int fd) {
+		try {
+			long word;
+
+			if (!isKnown(fd))
+				return;
+			word = words.get(fd);
+			if ((word & KIND) == 0)
+				word = Native.classify(fd);
+			if ((word & KIND) == SERVER)
+				words.put(fd, word | WRITTEN);
+			else if ((word & KIND) == CLIENT)
+				words.put(fd, Context.current() << SHIFT | CLIENT);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** A descriptor that is given back: the next to have its number is another. */
+	public static void closing(int fd) {
+		try {
+			if (isKnown(fd))
+				words.put(fd, 0);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void channelAccepted(Object channel) {
+		if (channel != null)
+			accepted(Native.channel(channel));
+	}
+
+	public static void channelConnecting(Object channel) {
+		connecting(Native.channel(channel));
+	}
+
+	public static void channelConnected(Object channel) {
+		try {
+			int fd = Native.channel(channel);
+
+			if (isKnown(fd) && (words.get(fd) & KIND) == CLIENT)
+				readClient(words.get(fd) >>> SHIFT);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void channelReading(Object channel) {
+		reading(Native.channel(channel));
+	}
+
+	public static void channelWriting(Object channel) {
+		writing(Native.channel(channel));
+	}
+
+	public static void channelClosing(Object channel) {
+		closing(Native.channel(channel));
+	}
+
+	public static void socketAccepted(Object socket) {
+		if (socket != null)
+			accepted(Native.socket(socket));
+	}
+
+	public static void socketConnecting(Object socket) {
+		connecting(Native.socket(socket));
+	}
+
+	public static void socketClosing(Object socket) {
+		closing(Native.socket(socket));
+	}
+
+	public static void descriptorReading(FileDescriptor descriptor) {
+		if (descriptor != null)
+			reading(Native.fd(descriptor));
+	}
+
+	public static void descriptorWriting(FileDescriptor descriptor) {
+		if (descriptor != null)
+			writing(Native.fd(descriptor));
+	}
+
+	public static void streamWriting(Object stream) {
+		writing(Native.stream(stream));
+	}
+}

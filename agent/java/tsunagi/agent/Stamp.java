@@ -1,0 +1,18 @@
+package tsunagi.agent;
+
+import java.lang.ref.ReferenceQueue;
+import java.lang.ref.WeakReference;
+
+/** An entry of Stamps, in one of its chains. */
+final class Stamp extends WeakReference<Object> {
+	final int hash;
+	final boolean isMade;
+	long context;
+	Stamp next;
+
+	Stamp(Object object, ReferenceQueue<Object> queue, int hash, boolean isMade) {
+		super(object, queue);
+		this.hash = hash;
+		this.isMade = isMade;
+	}
+}

@@ -1,0 +1,166 @@
+package tsunagi.agent;
+
+import java.lang.ref.Reference;
+import java.lang.ref.ReferenceQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * Which context an object was handed over with: a job, a message, a call. The object is not changed,
+ * not kept alive, and not asked for its equals(). A bounded table; what finds no room is not known,
+ * and counted.
+ *
+ * What a hook stamps where it is made (put) keeps its stamp until it is taken. What is stamped where
+ * it is passed on (pass) may be passed on by two requests at once, as a queue's one worker job is:
+ * then it is nobody's.
+ */
+public final class Stamps {
+	private static final int STAMPS_MAX = 65536;
+	private static final int LOCKS = 64;
+
+	private static final Stamp[] chains = new Stamp[32768];
+	private static final Object[] locks = new Object[LOCKS];
+	private static final AtomicInteger count = new AtomicInteger();
+	private static final ReferenceQueue<Object> gone = new ReferenceQueue<Object>();
+
+	static {
+		for (int i = 0; i < LOCKS; i++)
+			locks[i] = new Object();
+	}
+
+	private Stamps() {
+	}
+
+	/** With the current context, where the object is made; of 0 nothing is kept. */
+	public static void put(Object object) {
+		try {
+			long context = Context.current();
+
+			if (object != null && context != 0)
+				store(object, context, true);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** With the current context, where the object is passed on. */
+	static void pass(Object object) {
+		long context = Context.current();
+
+		if (object != null && (context != 0 || count.get() != 0))
+			store(object, context, false);
+	}
+
+	static void put(Object object, long context) {
+		if (object != null && context != 0)
+			store(object, context, true);
+	}
+
+	/** 0: none. */
+	public static long of(Object object) {
+		try {
+			return find(object, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+			return 0;
+		}
+	}
+
+	/** As of(), and it is no longer stamped. */
+	public static long take(Object object) {
+		try {
+			return find(object, true);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+			return 0;
+		}
+	}
+
+	private static int place(int hash) {
+		return (hash ^ hash >>> 15) & chains.length - 1;
+	}
+
+	private static void store(Object object, long context, boolean isMade) {
+		int hash = System.identityHashCode(object);
+		int place = place(hash);
+
+		expunge();
+		synchronized (locks[place % LOCKS]) {
+			for (Stamp stamp = chains[place]; stamp != null; stamp = stamp.next) {
+				if (stamp.hash != hash || stamp.get() != object)
+					continue;
+				if (isMade)
+					stamp.context = context;
+				else if (!stamp.isMade && stamp.context != context)
+					stamp.context = 0;
+				return;
+			}
+			if (context != 0)
+				add(object, context, hash, isMade);
+		}
+	}
+
+	private static void add(Object object, long context, int hash, boolean isMade) {
+		int place = place(hash);
+		Stamp stamp;
+
+		if (count.get() >= STAMPS_MAX) {
+			Context.lose();
+			return;
+		}
+		stamp = new Stamp(object, gone, hash, isMade);
+		stamp.context = context;
+		stamp.next = chains[place];
+		chains[place] = stamp;
+		count.incrementAndGet();
+	}
+
+	private static long find(Object object, boolean isLast) {
+		int hash, place;
+
+		if (object == null || count.get() == 0 || !Context.isOn())
+			return 0;
+		hash = System.identityHashCode(object);
+		place = place(hash);
+		synchronized (locks[place % LOCKS]) {
+			Stamp before = null;
+
+			for (Stamp s = chains[place]; s != null; before = s, s = s.next) {
+				if (s.hash != hash || s.get() != object)
+					continue;
+				if (isLast)
+					unlink(place, before, s);
+				return s.context;
+			}
+		}
+		return 0;
+	}
+
+	private static void unlink(int place, Stamp before, Stamp stamp) {
+		if (before == null)
+			chains[place] = stamp.next;
+		else
+			before.next = stamp.next;
+		count.decrementAndGet();
+	}
+
+	private static void expunge() {
+		Reference<?> reference;
+
+		while ((reference = gone.poll()) != null) {
+			Stamp dead = (Stamp) reference;
+			int place = place(dead.hash);
+
+			synchronized (locks[place % LOCKS]) {
+				Stamp before = null;
+				Stamp s = chains[place];
+
+				while (s != null && s != dead) {
+					before = s;
+					s = s.next;
+				}
+				if (s != null)
+					unlink(place, before, s);
+			}
+		}
+	}
+}

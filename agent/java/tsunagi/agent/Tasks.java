@@ -1,0 +1,253 @@
+package tsunagi.agent;
+
+/**
+ * Work that is handed over: whoever runs it works for what it was handed over with, as long as it
+ * runs. Jobs are stamped and never wrapped, so that a pool's queue, its handlers, comparators and
+ * stack traces see the application's objects and frames alone. wrap() is for libraries whose jobs
+ * nobody gets to see.
+ */
+public final class Tasks {
+	private static final Class<?> TIMER = timerThread();
+
+	/* Their threads serve whoever comes: the request that was the reason to start one is chance. */
+	private static final String[] WORKERS = {
+		"java.util.concurrent.ForkJoin", "java.util.concurrent.ThreadPoolExecutor",
+		"jdk.internal.misc.CarrierThread", "io.netty.util.concurrent.",
+		"kotlinx.coroutines.", "org.apache.hc.core5.", "jdk.internal.net.http.",
+	};
+
+	private Tasks() {
+	}
+
+	private static Class<?> timerThread() {
+		try {
+			return Class.forName("java.util.TimerThread");
+		} catch (Throwable none) {
+			return null;
+		}
+	}
+
+	private static boolean isWorker(Object object) {
+		String name = object == null ? "" : object.getClass().getName();
+
+		for (String worker : WORKERS)
+			if (name.startsWith(worker))
+				return true;
+		return false;
+	}
+
+	public static void made(Object job) {
+		Stamps.put(job);
+	}
+
+	/* A virtual thread has its context with it; what moves it on is chance. */
+	public static void passed(Object job) {
+		try {
+			if (!Context.isOn() || job == null)
+				return;
+			if (!job.getClass().getName().startsWith("java.lang.VirtualThread"))
+				Stamps.pass(job);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** A job that the pool gives back. */
+	public static void dropped(Object job) {
+		Stamps.take(job);
+	}
+
+	/** Around a job's own run, whoever calls it. */
+	public static void enter(Object job) {
+		try {
+			long context = Stamps.take(job);
+			Local local = Local.current();
+
+			local.push(null);
+			if (context != 0)
+				local.set(context, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void leave() {
+		Context.pop();
+	}
+
+	/**
+	 * Around an attempt to run what depends on a future, by whoever completes it. Not each attempt
+	 * is the last, and others may try meanwhile: it keeps its stamp until it is done.
+	 */
+	public static void firing(Object dependent) {
+		try {
+			long context = Stamps.of(dependent);
+			Local local = Local.current();
+
+			local.push(context != 0 ? dependent : null);
+			if (context != 0)
+				local.set(context, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void fired() {
+		try {
+			Object dependent = Local.current().pop();
+
+			if (dependent != null && !Native.isWaiting(dependent))
+				Stamps.take(dependent);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Around a part of a job that has more of them. */
+	public static void resume(Object job) {
+		try {
+			long context = Stamps.of(job);
+			Local local = Local.current();
+
+			local.push(null);
+			if (context != 0)
+				local.set(context, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** A pool's thread begins, with its first job. */
+	public static void workerBegins(Object worker) {
+		try {
+			if (Context.isOn())
+				begin(Native.firstTask(worker));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void taking() {
+		try {
+			Local local = Context.isOn() ? Local.known() : null;
+
+			if (local != null)
+				local.isTaking = true;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void taken(Object job) {
+		try {
+			Local local = Local.known();
+
+			if (local != null)
+				local.isTaking = false;
+			if (Context.isOn())
+				begin(job);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	private static void begin(Object job) {
+		long context = Stamps.take(job);
+		Local local = context == 0 ? Local.known() : Local.current();
+
+		if (local != null)
+			local.reset(context);
+	}
+
+	/** A message came out of a queue: its receiver goes on with what it was sent with. */
+	public static void received(Object message) {
+		try {
+			Local local;
+			long context;
+
+			if (message == null || !Context.isOn())
+				return;
+			local = Local.known();
+			if (local != null && (local.isOwn || local.isTaking))
+				return;
+			context = Stamps.take(message);
+			Context.adopt(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/* Values that are shared by their nature say nothing of who sent them. */
+	public static void sent(Object message) {
+		try {
+			if (!Context.isOn() || message == null)
+				return;
+			if (message instanceof String || message instanceof Number
+			    || message instanceof Enum || message instanceof Boolean
+			    || message instanceof Character || message instanceof Class)
+				return;
+			Stamps.pass(message);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** The timer's next job, also if its time has not come. */
+	public static void timerNext(Object job) {
+		try {
+			long context;
+			Local local;
+
+			if (!Context.isOn() || Thread.currentThread().getClass() != TIMER)
+				return;
+			context = Stamps.of(job);
+			local = context == 0 ? Local.known() : Local.current();
+			if (local != null)
+				local.reset(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void starting(Thread thread) {
+		try {
+			if (Context.current() != 0 && !isWorker(thread))
+				Stamps.put(thread);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Called by the JVM in a new thread, before anything else (agent.c). */
+	static void started(Thread thread) {
+		try {
+			long context = Stamps.take(thread);
+
+			if (context != 0 && !isWorker(Native.target(thread)))
+				Context.adopt(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** A thread begins with what it was told to run; the others were seen already. */
+	public static void runs(Thread thread) {
+		try {
+			if (Context.isOn() && Local.isVirtual(thread))
+				Context.adopt(Stamps.take(thread));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** The same job, if the current thread works for nothing. */
+	public static Runnable wrap(Runnable job) {
+		long context = Stamps.take(job);
+
+		if (context == 0)
+			context = Context.current();
+		if (context == 0 || job == null || job instanceof Wrapped)
+			return job;
+		return new Wrapped(job, context);
+	}
+}

@@ -1,0 +1,339 @@
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Timer;
+import java.util.TimerTask;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+
+/**
+ * Hands work over in every way the JDK has, for requests that are all open at once, and judges where
+ * it runs whether the thread works for the request that handed it over. A request is a number mounted
+ * as a library's hook would. Prints a line a case: name, right, wrong, absent. Pools and threads live
+ * before the agent comes. Source level 8.
+ */
+public class Handovers {
+	static MethodHandle current, mount, clear;
+	static final AtomicLong requests = new AtomicLong(1L << 40);
+	static final AtomicInteger right = new AtomicInteger(), wrong = new AtomicInteger(),
+				   absent = new AtomicInteger();
+	static int count;
+
+	interface Job {
+		void run(long request) throws Exception;
+	}
+
+	static long now() {
+		try {
+			return (long) current.invokeExact();
+		} catch (Throwable e) {
+			throw new Error(e);
+		}
+	}
+
+	static void judge(long request) {
+		long now = now();
+
+		(now == request ? right : now == 0 ? absent : wrong).incrementAndGet();
+	}
+
+	static void awaitAgent() throws Exception {
+		Class<?> context = null;
+
+		while (context == null) {
+			try {
+				context = Class.forName("tsunagi.agent.Context", false, null);
+			} catch (ClassNotFoundException notYet) {
+				Thread.sleep(5);
+			}
+		}
+		/* READY comes a moment later. */
+		Thread.sleep(1500);
+		MethodHandles.Lookup lookup = MethodHandles.publicLookup();
+
+		current = lookup.findStatic(context, "current", MethodType.methodType(long.class));
+		mount = lookup.findStatic(context, "mount",
+					  MethodType.methodType(void.class, long.class));
+		clear = lookup.findStatic(context, "clear", MethodType.methodType(void.class));
+	}
+
+	/* Eight threads, each a request at a time. */
+	static void run(String name, int n, Job job) throws Exception {
+		Thread[] threads = new Thread[8];
+
+		right.set(0);
+		wrong.set(0);
+		absent.set(0);
+		for (int i = 0; i < threads.length; i++) {
+			threads[i] = new Thread(() -> {
+				for (int k = 0; k < n / threads.length; k++) {
+					long request = requests.incrementAndGet();
+
+					try {
+						mount.invokeExact(request);
+						job.run(request);
+						if (now() != request)
+							wrong.incrementAndGet();
+						clear.invokeExact();
+					} catch (Throwable e) {
+						System.out.println(name + " threw " + e);
+						e.printStackTrace(System.out);
+						System.exit(1);
+					}
+				}
+			});
+			threads[i].start();
+		}
+		for (Thread thread : threads)
+			thread.join();
+		System.out.println(name + " " + right + " " + wrong + " " + absent);
+	}
+
+	static void await(CountDownLatch latch) throws Exception {
+		if (!latch.await(60, TimeUnit.SECONDS))
+			throw new TimeoutException();
+	}
+
+	static void through(ExecutorService pool, long request) throws Exception {
+		CountDownLatch done = new CountDownLatch(3);
+		Runnable job = () -> {
+			judge(request);
+			done.countDown();
+		};
+
+		pool.execute(job);
+		pool.submit(() -> {
+			judge(request);
+			pool.execute(() -> {
+				judge(request);
+				done.countDown();
+			});
+			done.countDown();
+		});
+		await(done);
+	}
+
+	static final class Message {
+		final long request;
+		final CountDownLatch done = new CountDownLatch(1);
+
+		Message(long request) {
+			this.request = request;
+		}
+	}
+
+	static Object sleep(long ms) throws Exception {
+		Thread.sleep(ms);
+		return null;
+	}
+
+	static void serve(BlockingQueue<Message> queue) {
+		try {
+			for (;;) {
+				Message message = queue.take();
+
+				judge(message.request);
+				message.done.countDown();
+			}
+		} catch (InterruptedException end) {
+		}
+	}
+
+	static void queue(String name, int n, BlockingQueue<Message> queue) throws Exception {
+		List<Thread> workers = new ArrayList<>();
+
+		/* Started under an open request, as pools that start lazily are. */
+		mount(requests.incrementAndGet());
+		for (int i = 0; i < 2; i++) {
+			Thread worker = new Thread(() -> serve(queue));
+
+			worker.setDaemon(true);
+			worker.start();
+			workers.add(worker);
+		}
+		mount(0);
+		run(name, n, request -> {
+			Message message = new Message(request);
+
+			queue.put(message);
+			await(message.done);
+		});
+		for (Thread worker : workers)
+			worker.interrupt();
+	}
+
+	static void mount(long context) {
+		try {
+			mount.invokeExact(context);
+		} catch (Throwable e) {
+			throw new Error(e);
+		}
+	}
+
+	static void futures(long request) throws Exception {
+		CompletableFuture<Integer> stage = CompletableFuture.supplyAsync(() -> {
+			judge(request);
+			return 1;
+		}).thenApplyAsync(x -> {
+			judge(request);
+			return x + 1;
+		}).thenCompose(x -> CompletableFuture.supplyAsync(() -> {
+			judge(request);
+			return x;
+		}));
+
+		stage.get(60, TimeUnit.SECONDS);
+	}
+
+	/* What depends on a future that a stranger completes belongs to who asked for it. */
+	static void dependents(ExecutorService stranger, long request) throws Exception {
+		CompletableFuture<Integer> source = new CompletableFuture<>();
+		CompletableFuture<Void> all = source.thenApply(x -> {
+			judge(request);
+			return x;
+		}).thenAccept(x -> judge(request));
+		CompletableFuture<Integer> other = source.handle((x, e) -> {
+			judge(request);
+			return x;
+		});
+		CompletableFuture<Void> both = other.thenAcceptBoth(source, (x, y) -> judge(request));
+
+		strangers.add(source);
+		all.get(60, TimeUnit.SECONDS);
+		both.get(60, TimeUnit.SECONDS);
+	}
+
+	static final ConcurrentLinkedQueue<CompletableFuture<Integer>> strangers =
+		new ConcurrentLinkedQueue<>();
+
+	static void complete() {
+		for (;;) {
+			CompletableFuture<Integer> source = strangers.poll();
+
+			mount(requests.incrementAndGet());
+			if (source != null)
+				source.complete(1);
+			else
+				Thread.yield();
+		}
+	}
+
+	public static void main(String[] args) throws Exception {
+		ExecutorService fixed = Executors.newFixedThreadPool(3);
+		ExecutorService cached = Executors.newCachedThreadPool();
+		ExecutorService forkJoin = new ForkJoinPool(3);
+		ScheduledExecutorService scheduled = Executors.newScheduledThreadPool(2);
+		Timer timer = new Timer(true);
+		Thread stranger = new Thread(Handovers::complete);
+
+		for (int i = 0; i < 3; i++)
+			fixed.submit(() -> sleep(20));
+		count = Integer.parseInt(args[0]);
+		System.out.println("READY");
+		awaitAgent();
+		/* Workers that wait for a job since before the agent came do one as they would without. */
+		for (int i = 0; i < 30; i++) {
+			fixed.submit(() -> sleep(5));
+			scheduled.submit(() -> sleep(5));
+		}
+		Thread.sleep(300);
+
+		run("fixed-pool", count, request -> through(fixed, request));
+		run("cached-pool", count, request -> through(cached, request));
+		run("fork-join-pool", count, request -> through(forkJoin, request));
+		run("common-pool", count, request -> through(ForkJoinPool.commonPool(), request));
+		run("scheduled", count / 4, request -> {
+			CountDownLatch done = new CountDownLatch(1);
+
+			through(scheduled, request);
+			scheduled.schedule(() -> {
+				judge(request);
+				done.countDown();
+			}, 1, TimeUnit.MILLISECONDS);
+			await(done);
+		});
+		run("periodic", count / 50, request -> {
+			CountDownLatch done = new CountDownLatch(3);
+			Future<?> job = scheduled.scheduleAtFixedRate(() -> {
+				judge(request);
+				done.countDown();
+			}, 0, 1, TimeUnit.MILLISECONDS);
+
+			await(done);
+			job.cancel(false);
+		});
+		run("completable-future", count, Handovers::futures);
+		stranger.setDaemon(true);
+		stranger.start();
+		run("dependents", count, request -> dependents(fixed, request));
+		run("thread", count / 20, request -> {
+			Thread thread = new Thread(() -> judge(request));
+			Thread own = new Thread() {
+				@Override
+				public void run() {
+					judge(request);
+				}
+			};
+
+			thread.start();
+			own.start();
+			thread.join();
+			own.join();
+		});
+		run("timer", count / 20, request -> {
+			CountDownLatch done = new CountDownLatch(1);
+
+			timer.schedule(new TimerTask() {
+				@Override
+				public void run() {
+					judge(request);
+					done.countDown();
+				}
+			}, 1);
+			await(done);
+		});
+		run("parallel-stream", count / 10,
+		    request -> IntStream.range(0, 64).parallel().forEach(i -> judge(request)));
+		queue("linked-queue", count, new LinkedBlockingQueue<>());
+		queue("array-queue", count, new ArrayBlockingQueue<>(16));
+		queue("deque", count, new LinkedBlockingDeque<>());
+		queue("synchronous-queue", count, new SynchronousQueue<>());
+		queue("transfer-queue", count, new LinkedTransferQueue<>());
+		queue("priority-queue", count,
+		      new PriorityBlockingQueue<>(16, (a, b) -> Long.compare(a.request, b.request)));
+		virtual();
+		System.exit(0);
+	}
+
+	static void virtual() throws Exception {
+		ExecutorService virtual;
+
+		try {
+			virtual = (ExecutorService) Executors.class
+					  .getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+		} catch (NoSuchMethodException olderJdk) {
+			return;
+		}
+		run("virtual", count, request -> {
+			CountDownLatch done = new CountDownLatch(4);
+
+			for (int i = 0; i < 4; i++)
+				virtual.execute(() -> {
+					try {
+						judge(request);
+						Thread.sleep(1);
+						judge(request);
+						Thread.yield();
+						judge(request);
+					} catch (InterruptedException e) {
+					}
+					done.countDown();
+				});
+			await(done);
+		});
+	}
+}
