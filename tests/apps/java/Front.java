@@ -6,18 +6,35 @@
  *
  * MODE "same" (default): as above. "virtual": a virtual thread for each request (Java 21). "handover": the thread
  * that received the request returns at once, and a task in the same pool makes the call and answers. "late": so
- * from the hundredth request on, and all before as above.
+ * from the hundredth request on, and all before as above. Likewise, with what calls and answers in place of that
+ * task: "future", a CompletableFuture's job in the common pool and what depends on it; "scheduled", a job 1 ms
+ * later; "thread", a thread of its own; "queue", two threads that the first request starts and that take jobs from
+ * a queue for ever; "timer", a java.util.Timer's one thread; "client", java.net.http's sendAsync() and what depends
+ * on its response.
  */
 import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpHandler;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
 import java.net.InetSocketAddress;
+import java.net.URI;
 import java.net.URL;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.util.Timer;
+import java.util.TimerTask;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 
 public final class Front {
@@ -42,10 +59,19 @@ public final class Front {
 		return status;
 	}
 
+	private static String target(HttpExchange exchange) {
+		return "/back/" + RequestLog.id(exchange.getRequestURI().getPath());
+	}
+
 	private void handle(HttpExchange exchange) throws IOException {
 		long start = RequestLog.now();
+
+		answer(exchange, start, call(target(exchange)));
+	}
+
+	private void answer(HttpExchange exchange, long start, int called) throws IOException {
 		String path = exchange.getRequestURI().getPath();
-		int status = call("/back/" + RequestLog.id(path)) < 500 ? 200 : 502;
+		int status = called < 500 ? 200 : 502;
 		byte[] body = ("front " + path + "\n").getBytes(StandardCharsets.UTF_8);
 
 		exchange.sendResponseHeaders(status, body.length);
@@ -62,11 +88,105 @@ public final class Front {
 		}
 	}
 
+	private int callUnchecked(String path) {
+		try {
+			return call(path);
+		} catch (IOException e) {
+			throw new java.io.UncheckedIOException(e);
+		}
+	}
+
+	private void answerUnchecked(HttpExchange exchange, long start, int called) {
+		try {
+			answer(exchange, start, called);
+		} catch (IOException e) {
+			throw new java.io.UncheckedIOException(e);
+		}
+	}
+
+	private void handleInFuture(HttpExchange exchange) {
+		long start = RequestLog.now();
+
+		CompletableFuture.supplyAsync(() -> callUnchecked(target(exchange)))
+			.thenAccept(status -> answerUnchecked(exchange, start, status));
+	}
+
+	private void handleByClient(HttpExchange exchange, HttpClient client) {
+		long start = RequestLog.now();
+		String path = target(exchange);
+
+		client.sendAsync(HttpRequest.newBuilder(URI.create(back + path)).build(),
+				 HttpResponse.BodyHandlers.ofString())
+			.whenComplete((response, failure) -> {
+				int status = failure == null ? response.statusCode() : 599;
+
+				log.write("client", path, status, start, RequestLog.now());
+				answerUnchecked(exchange, start, status);
+			});
+	}
+
+	private void handleByTimer(HttpExchange exchange, Timer timer) {
+		timer.schedule(new TimerTask() {
+			@Override
+			public void run() {
+				handleUnchecked(exchange);
+			}
+		}, 1);
+	}
+
+	private static void work(BlockingQueue<Runnable> jobs) {
+		try {
+			while (true)
+				jobs.take().run();
+		} catch (InterruptedException e) {
+			Thread.currentThread().interrupt();
+		}
+	}
+
+	private void handleByQueue(HttpExchange exchange, BlockingQueue<Runnable> jobs, AtomicBoolean isStarted) {
+		if (isStarted.compareAndSet(false, true))
+			for (int i = 0; i < 2; i++)
+				new Thread(() -> work(jobs)).start();
+		jobs.add(() -> handleUnchecked(exchange));
+	}
+
 	private void handleLate(HttpExchange exchange, ExecutorService pool) throws IOException {
 		if (requests.incrementAndGet() > 100)
 			pool.execute(() -> handleUnchecked(exchange));
 		else
 			handle(exchange);
+	}
+
+	private HttpHandler handler(String mode, ExecutorService pool) {
+		switch (mode) {
+		case "handover":
+			return exchange -> pool.execute(() -> handleUnchecked(exchange));
+		case "late":
+			return exchange -> handleLate(exchange, pool);
+		case "future":
+			return this::handleInFuture;
+		case "scheduled":
+			ScheduledExecutorService scheduler = Executors.newScheduledThreadPool(4);
+
+			return exchange -> scheduler.schedule(() -> handleUnchecked(exchange), 1, TimeUnit.MILLISECONDS);
+		case "thread":
+			return exchange -> new Thread(() -> handleUnchecked(exchange)).start();
+		case "queue":
+			BlockingQueue<Runnable> jobs = new LinkedBlockingQueue<>();
+			AtomicBoolean isStarted = new AtomicBoolean();
+
+			return exchange -> handleByQueue(exchange, jobs, isStarted);
+		case "timer":
+			Timer timer = new Timer();
+
+			return exchange -> handleByTimer(exchange, timer);
+		case "client":
+			HttpClient client = HttpClient.newHttpClient();
+
+			return exchange -> handleByClient(exchange, client);
+		default:
+			return this::handle;
+		}
 	}
 
 	/* Compiled by Java 17 too, which has no virtual threads. */
@@ -86,12 +206,7 @@ public final class Front {
 		HttpServer server = HttpServer.create(
 			new InetSocketAddress("127.0.0.1", Integer.parseInt(args[0])), 1024);
 
-		if (mode.equals("handover"))
-			server.createContext("/", exchange -> pool.execute(() -> front.handleUnchecked(exchange)));
-		else if (mode.equals("late"))
-			server.createContext("/", exchange -> front.handleLate(exchange, pool));
-		else
-			server.createContext("/", front::handle);
+		server.createContext("/", front.handler(mode, pool));
 		server.setExecutor(pool);
 		server.start();
 		System.out.println("ready");
