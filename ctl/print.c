@@ -200,6 +200,7 @@ static void print_process(const cJSON *process, FILE *out)
 		{"Version", "version"},
 		{"State", "state"},
 		{"Why", "why"},
+		{"Agent", "agent"},
 		{"Seen", "seen"},
 		{"No parents", "no_parents"},
 		{"Unit", "unit"},

@@ -124,13 +124,15 @@ static int handle_select(void *userdata, const struct process *p)
 	struct daemon *d = userdata;
 	bool propagates = propagation_applies(d, p);
 	struct go_facts go = {0};
-	int r;
+	int64_t jvm_slot = 0;
+	int r = 0;
 
-	if (p->language == LANGUAGE_GO) {
+	if (p->language == LANGUAGE_GO)
 		r = go_units_add(d->go, p, &go);
-		if (r < 0)
-			return r;
-	}
+	else if (p->language == LANGUAGE_JVM)
+		r = jvm_agents_add(d->jvm, p, &jvm_slot);
+	if (r < 0)
+		return r;
 	/*
 	 * The threads of a Go process run many goroutines each: they are no units of work. JVMs and
 	 * Go programs fork only to execute something else.
@@ -143,6 +145,7 @@ static int handle_select(void *userdata, const struct process *p)
 						.propagates = propagates,
 						.go_layout = go.layout,
 						.go_bias = go.bias,
+						.jvm_slot = jvm_slot,
 					});
 	/* Those that it makes from now on are taken in by the kernel side. */
 	if (r == 0 && propagates)
@@ -156,6 +159,7 @@ static void handle_unselect(void *userdata, const struct process *p)
 
 	probe_process_remove(d->probe, p->pid);
 	go_units_remove(d->go, p->proc_id);
+	jvm_agents_remove(d->jvm, p->proc_id);
 	stitch_process_exit(d->stitch, p->proc_id, d->event_ns);
 }
 
@@ -453,6 +457,9 @@ static int start_modules(struct daemon *d)
 	r = go_units_new(d->probe, &d->go);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up Go programs: %m");
+	r = jvm_agents_new(&d->jvm);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up JVMs: %m");
 	r = event_reader_new(probe_ring_fd(d->probe), handle_event, d, &d->reader);
 	if (r < 0)
 		return log_error_errno(r, "Cannot read the ring: %m");
@@ -559,6 +566,7 @@ static int daemon_start(struct daemon *d)
 static void daemon_stop(struct daemon *d)
 {
 	drain(d);
+	jvm_agents_stop(d->jvm);
 	/* While spans are sent: it takes the kernel a while. */
 	go_units_detach(d->go);
 	stitch_finish(d->stitch, now_ns(CLOCK_MONOTONIC));
@@ -576,6 +584,7 @@ static void daemon_done(struct daemon *d)
 	control_free(d->control);
 	event_reader_free(d->reader);
 	go_units_free(d->go);
+	jvm_agents_free(d->jvm);
 	insert_free(d->insert);
 	probe_free(d->probe);
 	discover_free(d->discover);

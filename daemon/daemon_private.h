@@ -14,6 +14,7 @@
 #include "export/exporter.h"
 #include "export/store.h"
 #include "go_units.h"
+#include "jvm_agents.h"
 #include "output.h"
 #include "probe/insert.h"
 #include "probe/probe.h"
@@ -30,6 +31,7 @@ struct daemon {
 	sd_event *event;
 	struct probe *probe;
 	struct go_units *go;
+	struct jvm_agents *jvm;
 	struct insert *insert;               /* NULL: not wanted, or refused */
 	struct probe_refusal insert_refusal; /* why, if it was wanted */
 	struct event_reader *reader;

@@ -223,6 +223,7 @@ static int add_process(const struct process *p, void *userdata)
 		 p->state == PROCESS_SELECTED && p->language == LANGUAGE_GO
 			 ? go_units_why_not(walk->d->go, p->proc_id)
 			 : NULL);
+	add_text(item, "agent", jvm_agents_state(walk->d->jvm, p->proc_id));
 	add_text(item, "seen", p->state == PROCESS_SELECTED ? hints_seen(walk->d, p) : NULL);
 	cJSON_AddNumberToObject(item, "spans", p->resource ? (double)p->resource->spans : 0);
 	add_text(item, "container", p->container_id);
