@@ -329,7 +329,8 @@ enum jvm_agent_state {
 
 /*
  * One for each agent in a process, in its writable data, on 64 bytes; the daemon finds it by its
- * magic number, also one that an earlier daemon loaded. 'enabled' alone is written from outside.
+ * magic number, also one that an earlier daemon loaded. 'enabled' alone is written from outside; it and
+ * what is before it are at these places in all versions.
  */
 struct jvm_control {
 	char magic[24];
@@ -345,6 +346,7 @@ struct jvm_control {
 	char reason[152]; /* NUL terminated */
 };
 _Static_assert(sizeof(struct jvm_control) == 256, "jvm_control");
+_Static_assert(__builtin_offsetof(struct jvm_control, enabled) == 32, "jvm_control.enabled");
 
 /* --- map 'go_layouts': where the fields of a Go program's structures lie, by number from 1 */
 

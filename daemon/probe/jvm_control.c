@@ -13,7 +13,8 @@
 
 #define FILE_NAME     "tsunagi-agent"
 #define MAPPING_MAX   (1U << 20) /* of the agent's data; more is not the agent's */
-#define SLOT_FAR      (1 << 20)  /* a C library keeps such memory within a few kilobytes */
+#define MAPPINGS_MAX  8
+#define SLOT_FAR      (1 << 20) /* a C library keeps such memory within a few kilobytes */
 #define CHUNK_BYTES   4096
 #define CONTROL_ALIGN 64
 
@@ -48,7 +49,7 @@ static int control_check(uint64_t address, const struct jvm_control *control,
 		return JVM_CONTROL_OTHER;
 	ret->is_ready = control->state == JVM_AGENT_READY && control->slot != 0 &&
 			control->slot > -SLOT_FAR && control->slot < SLOT_FAR &&
-			control->slot % CONTROL_ALIGN == 0;
+			control->slot % (int)sizeof(uint64_t) == 0;
 	ret->is_enabled = control->enabled;
 	ret->slot = control->slot;
 	snprintf(ret->reason, sizeof(ret->reason), "%.*s", (int)sizeof(control->reason),
@@ -101,15 +102,18 @@ int jvm_control_find(uint32_t pid, struct jvm_control_view *ret)
 	_cleanup_(fclosep) FILE *maps = NULL;
 	uint64_t from, to;
 	char path[32], line[4352];
-	int r = JVM_CONTROL_NONE;
+	int r = JVM_CONTROL_NONE, n = 0;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
 	maps = fopen(path, "re");
 	if (!maps)
 		return -errno;
-	while (r == JVM_CONTROL_NONE && fgets(line, sizeof(line), maps))
-		if (mapping_read(line, &from, &to))
-			r = mapping_search(pid, from, to, ret);
+	while (r == JVM_CONTROL_NONE && n < MAPPINGS_MAX && fgets(line, sizeof(line), maps)) {
+		if (!mapping_read(line, &from, &to))
+			continue;
+		r = mapping_search(pid, from, to, ret);
+		n++;
+	}
 	return r;
 }
 
