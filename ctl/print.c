@@ -195,18 +195,12 @@ void print_doctor(const cJSON *answer, const struct print_options *options, FILE
 static void print_process(const cJSON *process, FILE *out)
 {
 	static const char *const rows[][2] = {
-		{"Name", "name"},
-		{"Language", "language"},
-		{"Version", "version"},
-		{"State", "state"},
-		{"Why", "why"},
-		{"Agent", "agent"},
-		{"Seen", "seen"},
-		{"No parents", "no_parents"},
-		{"Unit", "unit"},
-		{"Container", "container"},
-		{"Executable", "exe"},
-		{"Command", "command"},
+		{"Name", "name"},       {"Language", "language"},
+		{"Version", "version"}, {"State", "state"},
+		{"Why", "why"},         {"Agent", "agent"},
+		{"Seen", "seen"},       {"No parents", "no_parents"},
+		{"Unit", "unit"},       {"Container", "container"},
+		{"Executable", "exe"},  {"Command", "command"},
 	};
 	_cleanup_(sheet_done) struct sheet sheet = {.n_columns = 2};
 

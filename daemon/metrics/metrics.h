@@ -94,7 +94,7 @@
 	X(METRIC_GO_FILES_UNKNOWN, "go_files_unknown",                                             \
 	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
 	X(METRIC_PROPAGATION_CONNECTIONS_MISSED, "propagation_connections_missed",                 \
-	  "connections older than the daemon whose requests go without our traceparent")          \
+	  "connections older than the daemon whose requests go without our traceparent")           \
 	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents found in JVMs and taken into use")
 
 #define METRICS_ENUM(id, name, help) id,
