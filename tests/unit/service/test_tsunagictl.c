@@ -175,6 +175,7 @@ static void test_tables(void **state)
 			      "Version     17\n"
 			      "State       traced\n"
 			      "Why         language: jvm\n"
+			      "Agent       -\n"
 			      "Seen        -\n"
 			      "No parents  -\n"
 			      "Unit        shop.service\n"
