@@ -4,27 +4,9 @@
 
 #include "classfile_private.h"
 
-/* JVMS 6.5 */
-enum opcode {
-	OP_ILOAD = 21, /* then l, f, d, a */
-	OP_ILOAD_0 = 26,
-	OP_ISTORE = 54,
-	OP_ISTORE_0 = 59,
-	OP_POP = 87,
-	OP_POP2,
-	OP_DUP,
-	OP_DUP2 = 92,
-	OP_INVOKESTATIC = 184,
-	OP_ATHROW = 191,
-	OP_CHECKCAST,
-};
-
-/* A value's kind: the letter of its instructions. */
-static const char kinds[] = "ilfda";
-
 static uint32_t kind_number(char kind)
 {
-	return (uint32_t)(strchr(kinds, kind) - kinds);
+	return (uint32_t)(strchr(class_kinds, kind) - class_kinds);
 }
 
 /* --- descriptors (JVMS 4.3) */
@@ -111,7 +93,7 @@ static const char *variable_read(const char *text, char *ret_kind, uint32_t *ret
 	char *end;
 	unsigned long local;
 
-	if (!strchr(kinds, *text) || text[1] < '0' || text[1] > '9')
+	if (!strchr(class_kinds, *text) || text[1] < '0' || text[1] > '9')
 		return NULL;
 	local = strtoul(text + 1, &end, 10);
 	if (local >= CLASS_LOCALS_MAX)

@@ -5,28 +5,6 @@
 
 #include "classfile_private.h"
 
-/* JVMS 6.5 */
-enum opcode {
-	OP_ISTORE = 54,
-	OP_ISTORE_0 = 59,
-	OP_ASTORE_3 = 78,
-	OP_IINC = 132,
-	OP_IFEQ = 153,
-	OP_JSR = 168,
-	OP_RET,
-	OP_TABLESWITCH,
-	OP_LOOKUPSWITCH,
-	OP_IRETURN, /* then l, f, d, a */
-	OP_RETURN = 177,
-	OP_CHECKCAST = 192,
-	OP_WIDE = 196,
-	OP_IFNULL = 198,
-	OP_IFNONNULL,
-	OP_GOTO_W,
-	OP_JSR_W,
-	OP_MAX = OP_JSR_W,
-};
-
 /* Of each instruction, with its operands; 0: by its operands. From JVMS 6.5. */
 static uint32_t fixed_size(uint8_t op)
 {
@@ -45,9 +23,6 @@ static uint32_t fixed_size(uint8_t op)
 		return 0;
 	return 1;
 }
-
-/* A value's kind: the letter of its instructions. */
-static const char kinds[] = "ilfda";
 
 static uint32_t u4_at(const struct class_body *b, uint32_t at)
 {
@@ -105,12 +80,12 @@ static uint32_t stored(const struct class_body *b, uint32_t pc, char *ret_kind)
 	uint8_t op = code[is_wide];
 
 	if (op >= OP_ISTORE && op < OP_ISTORE + 5) {
-		*ret_kind = kinds[op - OP_ISTORE];
+		*ret_kind = class_kinds[op - OP_ISTORE];
 		return is_wide ? (uint32_t)code[2] << 8 | code[3] : code[1];
 	}
 	if (op < OP_ISTORE_0 || op > OP_ASTORE_3)
 		return CLASS_NOWHERE;
-	*ret_kind = kinds[(op - OP_ISTORE_0) / 4];
+	*ret_kind = class_kinds[(op - OP_ISTORE_0) / 4];
 	return (uint32_t)(op - OP_ISTORE_0) & 3;
 }
 

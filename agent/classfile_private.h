@@ -67,6 +67,39 @@ struct class_method {
 	bool is_constructor;
 };
 
+/* JVMS 6.5: those that are made, or have operands that move. */
+enum class_opcode {
+	OP_ILOAD = 21, /* then l, f, d, a */
+	OP_ILOAD_0 = 26,
+	OP_ISTORE = 54,
+	OP_ISTORE_0 = 59,
+	OP_ASTORE_3 = 78,
+	OP_POP = 87,
+	OP_POP2,
+	OP_DUP,
+	OP_DUP2 = 92,
+	OP_IINC = 132,
+	OP_IFEQ = 153,
+	OP_JSR = 168,
+	OP_RET,
+	OP_TABLESWITCH,
+	OP_LOOKUPSWITCH,
+	OP_IRETURN, /* then l, f, d, a */
+	OP_RETURN = 177,
+	OP_INVOKESTATIC = 184,
+	OP_ATHROW = 191,
+	OP_CHECKCAST,
+	OP_WIDE = 196,
+	OP_IFNULL = 198,
+	OP_IFNONNULL,
+	OP_GOTO_W,
+	OP_JSR_W,
+	OP_MAX = OP_JSR_W,
+};
+
+/* A value's kind: the letter of its instructions, in the order of these. */
+static const char class_kinds[] = "ilfda";
+
 #define CLASS_CODE_MAX   65535
 #define CLASS_LOCALS_MAX 256 /* parameters take at most 255 (JVMS 4.3.3) */
 #define CLASS_NOWHERE    UINT32_MAX
