@@ -115,13 +115,11 @@ static const struct class_hook fork_join_task[] = {
 	AROUND("doExec", NULL),
 };
 
-/* 25: the common pool's own schedule. */
-static const struct class_hook scheduled_fork_join[] = {
-	AT_EXIT("<init>", NULL, TASK("made", "a0")),
-};
-
-/* What depends on a future is of whoever asked for it, not of who completes the future. */
-static const struct class_hook dependent[] = {
+/*
+ * What depends on a future is of whoever asked for it, not of who completes the future. So is what the
+ * common pool has on its own schedule (25).
+ */
+static const struct class_hook made[] = {
 	AT_EXIT("<init>", NULL, TASK("made", "a0")),
 };
 
@@ -256,9 +254,8 @@ static const struct hook_class classes[] = {
 	CLASS("java/util/concurrent/FutureTask", "8", "25", future_task),
 	CLASS("java/util/concurrent/ForkJoinPool", "8", "25", fork_join_pool),
 	CLASS("java/util/concurrent/ForkJoinTask", "8", "25", fork_join_task),
-	CLASS("java/util/concurrent/DelayScheduler$ScheduledForkJoinTask", "25", "25",
-	      scheduled_fork_join),
-	CLASS(FUTURE "UniCompletion", "8", "25", dependent),
+	CLASS("java/util/concurrent/DelayScheduler$ScheduledForkJoinTask", "25", "25", made),
+	CLASS(FUTURE "UniCompletion", "8", "25", made),
 	CLASS(FUTURE "UniApply", "8", "25", fires),
 	CLASS(FUTURE "UniAccept", "8", "25", fires),
 	CLASS(FUTURE "UniRun", "8", "25", fires),

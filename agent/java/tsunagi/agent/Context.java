@@ -73,7 +73,7 @@ public final class Context {
 
 			if (!isOn())
 				return;
-			local = context == 0 ? Local.known() : Local.current();
+			local = Local.toTake(context);
 			if (local != null)
 				local.set(context, isOwn);
 		} catch (Throwable cause) {
@@ -88,7 +88,7 @@ public final class Context {
 
 			if (!isOn())
 				return;
-			local = context == 0 ? Local.known() : Local.current();
+			local = Local.toTake(context);
 			if (local != null && !local.isOwn)
 				local.set(context, false);
 		} catch (Throwable cause) {

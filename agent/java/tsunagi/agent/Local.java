@@ -91,6 +91,11 @@ final class Local {
 		return thread.carried;
 	}
 
+	/** Whose context is to be this; null: it is to be none, and is. */
+	static Local toTake(long context) {
+		return context == 0 ? known() : current();
+	}
+
 	private static Local createVirtual() {
 		Local local = new Local(null);
 

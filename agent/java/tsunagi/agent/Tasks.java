@@ -57,15 +57,19 @@ public final class Tasks {
 		Stamps.take(job);
 	}
 
+	/* Until pop(), which brings 'job' back. */
+	private static void run(long context, Object job) {
+		Local local = Local.current();
+
+		local.push(job);
+		if (context != 0)
+			local.set(context, false);
+	}
+
 	/** Around a job's own run, whoever calls it. */
 	public static void enter(Object job) {
 		try {
-			long context = Stamps.take(job);
-			Local local = Local.current();
-
-			local.push(null);
-			if (context != 0)
-				local.set(context, false);
+			run(Stamps.take(job), null);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -82,11 +86,8 @@ public final class Tasks {
 	public static void firing(Object dependent) {
 		try {
 			long context = Stamps.of(dependent);
-			Local local = Local.current();
 
-			local.push(context != 0 ? dependent : null);
-			if (context != 0)
-				local.set(context, false);
+			run(context, context != 0 ? dependent : null);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -106,12 +107,7 @@ public final class Tasks {
 	/** Around a part of a job that has more of them. */
 	public static void resume(Object job) {
 		try {
-			long context = Stamps.of(job);
-			Local local = Local.current();
-
-			local.push(null);
-			if (context != 0)
-				local.set(context, false);
+			run(Stamps.of(job), null);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -121,7 +117,7 @@ public final class Tasks {
 	public static void workerBegins(Object worker) {
 		try {
 			if (Context.isOn())
-				begin(Native.firstTask(worker));
+				begin(Stamps.take(Native.firstTask(worker)));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -145,15 +141,14 @@ public final class Tasks {
 			if (local != null)
 				local.isTaking = false;
 			if (Context.isOn())
-				begin(job);
+				begin(Stamps.take(job));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
 	}
 
-	private static void begin(Object job) {
-		long context = Stamps.take(job);
-		Local local = context == 0 ? Local.known() : Local.current();
+	private static void begin(long context) {
+		Local local = Local.toTake(context);
 
 		if (local != null)
 			local.reset(context);
@@ -195,15 +190,8 @@ public final class Tasks {
 	/** The timer's next job, also if its time has not come. */
 	public static void timerNext(Object job) {
 		try {
-			long context;
-			Local local;
-
-			if (!Context.isOn() || Thread.currentThread().getClass() != TIMER)
-				return;
-			context = Stamps.of(job);
-			local = context == 0 ? Local.known() : Local.current();
-			if (local != null)
-				local.reset(context);
+			if (Context.isOn() && Thread.currentThread().getClass() == TIMER)
+				begin(Stamps.of(job));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
