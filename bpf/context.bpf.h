@@ -11,11 +11,6 @@
 
 #include "goroutine.bpf.h"
 
-static __always_inline __u64 exchange_bit(__u32 exchange)
-{
-	return 1ULL << (exchange & (PIPELINE_MAX - 1));
-}
-
 static __always_inline void random_bytes(__u8 *out, __u32 words)
 {
 	__u32 any = 0, i;
@@ -194,8 +189,7 @@ static const struct request request_blind = {.is_blind = 1};
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one
  * that was not received on a blocking socket, and one that was sent before the one ahead was
  * answered: they tell that the thread has something else to do, no more. A context of the agent's
- * tells them apart. 1: it is to be added to
- * its unit of work, negative: its unit is to be lost.
+ * tells them apart. 1: it is to be added to its unit of work, negative: its unit is to be lost.
  */
 SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 {

@@ -48,7 +48,7 @@ static __always_inline bool is_received_logically(const struct work *w)
 static __always_inline bool is_published(const struct conn *c, __u32 exchange)
 {
 	return exchange && exchange - c->closed - 1 < PIPELINE_MAX &&
-	       (c->published & (1ULL << (exchange & (PIPELINE_MAX - 1))));
+	       (c->published & exchange_bit(exchange));
 }
 
 /* The oldest makes room: whoever works under it has no parent any more. Not before it has to. */

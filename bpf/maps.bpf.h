@@ -83,8 +83,8 @@ struct {
 /*
  * units: units of work → the requests they received. Written by the unit itself only, so without a
  * lock; entries that 'requests' no longer has are dead and purged at the next write. Freed at the
- * thread's exit, or with the request of a goroutine or of a JVM's context; by user space when the process of a goroutine that
- * was a loop is gone.
+ * thread's exit, or with the request of a goroutine or of a JVM's context; by user space when the
+ * process of a goroutine that was a loop is gone.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -11,6 +11,12 @@
 static const struct unit unit_without_requests;
 static const struct unit unit_lost = {.is_loop = 1, .is_lost = 1};
 
+/* An exchange in a connection's sets of them. */
+static __always_inline __u64 exchange_bit(__u32 exchange)
+{
+	return 1ULL << (exchange & (PIPELINE_MAX - 1));
+}
+
 /*
  * The one open request of a unit. Returns the reason: DECISION_UNIT with its key in 'ret', or why
  * none.
