@@ -107,12 +107,8 @@ int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_s
 	struct agent *agent = agent_get(a, p->proc_id), found = {.pid = p->pid};
 	int r;
 
-	if (agent && !agent->address && agent_look(&found)) {
-		/* It was being loaded, or could not be read. */
-		agent->address = found.address;
-		agent->slot = found.slot;
-		memcpy(agent->state, found.state, sizeof(agent->state));
-	}
+	if (agent && !agent->address)
+		agent_look(agent); /* it was being loaded, or could not be read */
 	*ret_slot = agent ? agent->slot : 0;
 	if (agent || !agent_look(&found))
 		return 0;
