@@ -5,10 +5,10 @@
  * and the call (collector, interpreter lock, scheduler) does not stand between the judge's
  * measurement and the span. The calls themselves stay what they were.
  *
- * For each edge it also says how much of the call's time its thread can prove to have lost: what
- * it computed, and, if it was preempted in the call, what it waited for a CPU. A thread that only
- * slept and was woken has lost nothing after the bytes were there: its wait for a CPU came before
- * it took them.
+ * For each edge it also says how much of the call's time its thread can prove to have lost: all of
+ * it, if it never slept; else what it computed, and, if it was preempted in the call, what it
+ * waited for a CPU. A thread that only slept and was woken has lost nothing after the bytes were
+ * there: its wait for a CPU came before it took them.
  *
  * Records go to the shared mapping of the file named by WITNESS (made by the harness, see
  * witness.py), so they survive any end of the process. Without that file the library only passes
@@ -68,7 +68,7 @@ struct conn {
 /* What the thread has used and waited for so far. */
 struct account {
 	uint64_t ran_ns, waited_ns;
-	long preempted;
+	long preempted, slept; /* times */
 };
 
 struct call {
@@ -144,6 +144,7 @@ static void account_read(struct account *ret_account)
 	ret_account->ran_ns = strtoull(text, &end, 10);
 	ret_account->waited_ns = strtoull(end, NULL, 10);
 	ret_account->preempted = usage.ru_nivcsw;
+	ret_account->slept = usage.ru_nvcsw;
 }
 
 static void edge_begin(struct edge *edge, struct account *account)
@@ -163,7 +164,8 @@ static void edge_end(struct edge *edge, const struct account *before)
 	edge->lost_ns = after.ran_ns - before->ran_ns;
 	if (after.preempted != before->preempted)
 		edge->lost_ns += after.waited_ns - before->waited_ns;
-	if (edge->lost_ns > width)
+	/* What a hypervisor took from the CPU is in neither account. */
+	if (after.slept == before->slept || edge->lost_ns > width)
 		edge->lost_ns = width;
 }
 
