@@ -398,22 +398,22 @@ static bool agent_load(JavaVM *vm, JNIEnv *env)
 	       classes_initialise(env) && hooks_start(env);
 }
 
-static void control_publish(enum jvm_agent_state state)
+static void control_publish(enum jvm_agent_state state, bool is_enabled)
 {
-	agent_control.enabled = state == JVM_AGENT_READY;
+	agent_control.enabled = state == JVM_AGENT_READY && is_enabled;
 	__atomic_store_n(&agent_control.state, state, __ATOMIC_RELEASE);
 }
 
 /*
  * Always "success": a failure is the daemon's to read in 'agent_control', and of no concern to the
- * JVM, which would print it.
+ * JVM, which would print it. With the option "off" it waits for a daemon to switch it on: the one that
+ * loads it may be gone by then.
  */
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
 {
 	static _Atomic(bool) was_loaded;
 	JNIEnv *env = NULL;
 
-	(void)options;
 	(void)reserved;
 
 	if (atomic_exchange(&was_loaded, true))
@@ -424,7 +424,7 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
 	agent_control.slot = slot_distance();
 	if (!(*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_1_8) && agent_load(vm, env)) {
 		sockets_classify_all();
-		control_publish(JVM_AGENT_READY);
+		control_publish(JVM_AGENT_READY, !options || strcmp(options, "off") != 0);
 		return 0;
 	}
 
@@ -433,6 +433,6 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
 		(*env)->ExceptionClear(env);
 	if (agent.jvmti)
 		(*agent.jvmti)->DisposeEnvironment(agent.jvmti);
-	control_publish(JVM_AGENT_FAILED);
+	control_publish(JVM_AGENT_FAILED, false);
 	return 0;
 }

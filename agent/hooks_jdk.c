@@ -80,6 +80,8 @@ static const struct class_hook thread_pool[] = {
 	AT_ENTRY("execute", "(Ljava/lang/Runnable;)V", TASK("passed", "a1")),
 	AT_ENTRY("reject", "(Ljava/lang/Runnable;)V", TASK("dropped", "a1")),
 	AT_ENTRY("runWorker", NULL, TASK("workerBegins", "a1")),
+	/* Of a worker that has waited in getTask() since before it was rewritten. */
+	AT_ENTRY("beforeExecute", NULL, TASK("begins", "a2")),
 	{.method = "getTask",
 	 .descriptor = TO_JOB,
 	 .entry = {PLAIN(TASKS, "taking")},
@@ -157,23 +159,19 @@ static const struct class_hook timer_queue[] = {
 #define TAKE   "()Ljava/lang/Object;"
 #define POLL   "(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;"
 
-static const struct class_hook queue[] = {
-	AT_ENTRY("put", PUT, TASK("sent", "a1")),      AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")), AT_EXIT("take", TAKE, TASK("received", "r")),
-	AT_EXIT("poll", POLL, TASK("received", "r")),  AT_EXIT("poll", TAKE, TASK("received", "r")),
-};
+/* Many messages at once are nobody's. */
+#define DRAINS AT_EXIT("drainTo", NULL, PLAIN(TASKS, "drained"))
 
-static const struct class_hook transfer_queue[] = {
+/*
+ * Where they are taken out, not where that was asked for: a receiver may have waited there since before
+ * it was rewritten.
+ */
+static const struct class_hook queue[] = {
 	AT_ENTRY("put", PUT, TASK("sent", "a1")),
 	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
 	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
-	AT_ENTRY("add", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("transfer", PUT, TASK("sent", "a1")),
-	AT_ENTRY("tryTransfer", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("tryTransfer", OFFER2, TASK("sent", "a1")),
-	AT_EXIT("take", TAKE, TASK("received", "r")),
-	AT_EXIT("poll", POLL, TASK("received", "r")),
-	AT_EXIT("poll", TAKE, TASK("received", "r")),
+	AT_EXIT("dequeue", TAKE, TASK("received", "r")),
+	DRAINS,
 };
 
 /* Its other methods end in these. */
@@ -184,12 +182,33 @@ static const struct class_hook deque[] = {
 	AT_ENTRY("offerLast", OFFER, TASK("sent", "a1")),
 	AT_ENTRY("offerFirst", OFFER2, TASK("sent", "a1")),
 	AT_ENTRY("offerLast", OFFER2, TASK("sent", "a1")),
-	AT_EXIT("takeFirst", TAKE, TASK("received", "r")),
-	AT_EXIT("takeLast", TAKE, TASK("received", "r")),
-	AT_EXIT("pollFirst", TAKE, TASK("received", "r")),
-	AT_EXIT("pollLast", TAKE, TASK("received", "r")),
-	AT_EXIT("pollFirst", POLL, TASK("received", "r")),
-	AT_EXIT("pollLast", POLL, TASK("received", "r")),
+	AT_EXIT("unlinkFirst", TAKE, TASK("received", "r")),
+	AT_EXIT("unlinkLast", TAKE, TASK("received", "r")),
+	DRAINS,
+};
+
+/* Whoever waits in these has no other place where it goes on. */
+#define HANDED_OVER                                           \
+	AT_EXIT("take", TAKE, TASK("received", "r")),         \
+		AT_EXIT("poll", POLL, TASK("received", "r")), \
+		AT_EXIT("poll", TAKE, TASK("received", "r")), DRAINS
+
+static const struct class_hook synchronous_queue[] = {
+	AT_ENTRY("put", PUT, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
+	HANDED_OVER,
+};
+
+static const struct class_hook transfer_queue[] = {
+	AT_ENTRY("put", PUT, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
+	AT_ENTRY("add", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("transfer", PUT, TASK("sent", "a1")),
+	AT_ENTRY("tryTransfer", OFFER, TASK("sent", "a1")),
+	AT_ENTRY("tryTransfer", OFFER2, TASK("sent", "a1")),
+	HANDED_OVER,
 };
 
 /* --- sockets */
@@ -279,7 +298,7 @@ static const struct hook_class classes[] = {
 	CLASS("java/util/concurrent/LinkedBlockingQueue", "8", "25", queue),
 	CLASS("java/util/concurrent/ArrayBlockingQueue", "8", "25", queue),
 	CLASS("java/util/concurrent/PriorityBlockingQueue", "8", "25", queue),
-	CLASS("java/util/concurrent/SynchronousQueue", "8", "25", queue),
+	CLASS("java/util/concurrent/SynchronousQueue", "8", "25", synchronous_queue),
 	CLASS("java/util/concurrent/LinkedTransferQueue", "8", "25", transfer_queue),
 	CLASS("java/util/concurrent/LinkedBlockingDeque", "8", "25", deque),
 	CLASS("sun/nio/ch/ServerSocketChannelImpl", "8", "25", server_channel),

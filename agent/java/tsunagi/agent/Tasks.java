@@ -123,9 +123,10 @@ public final class Tasks {
 		}
 	}
 
+	/* Also while it is off: it may be on when the job comes. */
 	public static void taking() {
 		try {
-			Local local = Context.isOn() ? Local.known() : null;
+			Local local = Local.known();
 
 			if (local != null)
 				local.isTaking = true;
@@ -142,6 +143,18 @@ public final class Tasks {
 				local.isTaking = false;
 			if (Context.isOn())
 				begin(Stamps.take(job));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** A pool's thread is about to run a job, which it took as a rule a moment ago: see taken(). */
+	public static void begins(Object job) {
+		try {
+			long context = Context.isOn() ? Stamps.take(job) : 0;
+
+			if (context != 0)
+				begin(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -170,6 +183,11 @@ public final class Tasks {
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/** Any number of messages came out of a queue at once. */
+	public static void drained() {
+		Context.adopt(0);
 	}
 
 	/* Values that are shared by their nature say nothing of who sent them. */
