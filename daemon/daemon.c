@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
@@ -15,6 +13,7 @@
 #include "export/json.h"
 #include "export/tree.h"
 #include "metrics/metrics.h"
+#include "rights.h"
 
 /*
  * While records come the ring is polled: waking a sleeper for each record was the dearest part of
@@ -151,6 +150,28 @@ static int handle_select(void *userdata, const struct process *p)
 	if (r == 0 && propagates)
 		insert_take_connections(d->insert, p->pid);
 	return r;
+}
+
+static void look_at_jvm(void *userdata, uint32_t proc_id, bool *ret_listens, bool *ret_had_exchange)
+{
+	struct daemon *d = userdata;
+	const struct process *p = discover_find_id(d->discover, proc_id);
+	struct probe_seen seen;
+
+	if (!p)
+		return;
+	probe_process_seen(d->probe, p->pid, &seen);
+	*ret_listens = p->has_listening_port;
+	*ret_had_exchange = seen.http1;
+}
+
+static void handle_agent(void *userdata, uint32_t proc_id)
+{
+	struct daemon *d = userdata;
+	const struct process *p = discover_find_id(d->discover, proc_id);
+
+	if (p && p->state == PROCESS_SELECTED)
+		handle_select(d, p);
 }
 
 static void handle_unselect(void *userdata, const struct process *p)
@@ -303,6 +324,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	stitch_tick(d->stitch, now);
 	give_back_memory(d, now);
 	go_units_tick(d->go, now);
+	jvm_agents_tick(d->jvm, now);
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, now, print_trace, d);
 	print_hints(d, now);
@@ -457,7 +479,10 @@ static int start_modules(struct daemon *d)
 	r = go_units_new(d->probe, &d->go);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up Go programs: %m");
-	r = jvm_agents_new(&d->jvm);
+	r = jvm_agents_new(&(struct jvm_agents_options){.look = look_at_jvm,
+							.used = handle_agent,
+							.userdata = d},
+			   &d->jvm);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up JVMs: %m");
 	r = event_reader_new(probe_ring_fd(d->probe), handle_event, d, &d->reader);
@@ -598,37 +623,6 @@ static void daemon_done(struct daemon *d)
 }
 
 /*
- * Root in name is not root in rights: without this one the processes of other users cannot be
- * looked into.
- */
-static void warn_capabilities(void)
-{
-	unsigned long long effective = ~0ULL;
-	FILE *file = fopen("/proc/self/status", "re");
-	char line[256];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "CapEff: %llx", &effective) == 1)
-			break;
-	if (file)
-		fclose(file);
-	if (!(effective >> CAP_SYS_PTRACE & 1))
-		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
-}
-
-/*
- * The kernel side speaks of processes by the host's numbers, which in a namespace of processes
- * belong to others. The inode is that of the first such namespace since Linux 3.8
- * (include/linux/proc_ns.h, PROC_PID_INIT_INO); a kernel built without has no such file.
- */
-static bool sees_host_pids(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == 0xeffffffcU;
-}
-
-/*
  * What is large here lives for moments (a process's environment, the batches of an export) and what
  * is small for long. In one heap the small settles in the gaps of the large, and the heap grows;
  * fixed, the limit is not raised each time that something larger is freed.
@@ -647,19 +641,12 @@ int daemon_run(const struct daemon_options *options)
 	};
 	int r, status = 0;
 
-	if (geteuid() != 0) {
-		log_error("Must run as root: BPF programs and other users' /proc entries need it");
+	if (!rights_are_enough())
 		return EXIT_FAILURE;
-	}
-	if (!sees_host_pids()) {
-		log_error("Must run in the host's pid namespace: in this one (a container's?) "
-			  "processes have other numbers (docker: --pid=host, Kubernetes: hostPID)");
-		return EXIT_FAILURE;
-	}
 	keep_large_apart();
 	r = daemon_start(&d);
 	if (r >= 0) {
-		warn_capabilities();
+		rights_warn();
 		if (options->print != DAEMON_PRINT_NONE)
 			d.hint_ns = now_ns(CLOCK_MONOTONIC) + HINT_NS;
 		log_info("Ready, %s tap, %" PRIu64 " processes traced, %s",

@@ -1,10 +1,15 @@
 /*
- * Agents in JVMs: takes one that is in a process already into use, when the process begins to be
- * traced, and switches it off at the daemon's end. With it calls have the parents that the agent
- * tells, without it those of threads. Used by daemon.c.
+ * Agents in JVMs. Has one loaded into each JVM that serves requests, unless it is configured not to, or
+ * the JVM takes none; takes one that is there already into use; and switches them off at the daemon's
+ * end. With an agent calls have the parents that it tells, without it those of threads. Used by
+ * daemon.c.
+ *
+ * A JVM that does not serve (a compiler, a build) is never touched: it has to listen on a port, and to
+ * have had an HTTP exchange or have listened for a second.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/util.h"
@@ -12,8 +17,16 @@
 
 struct jvm_agents;
 
+struct jvm_agents_options {
+	/* Whether a JVM listens now, and whether it had an HTTP exchange. */
+	void (*look)(void *userdata, uint32_t proc_id, bool *ret_listens, bool *ret_had_exchange);
+	/* Its agent was taken into use: jvm_agents_add() now knows the slot. */
+	void (*used)(void *userdata, uint32_t proc_id);
+	void *userdata;
+};
+
 /* Returns 0 or -ENOMEM. */
-int jvm_agents_new(struct jvm_agents **ret);
+int jvm_agents_new(const struct jvm_agents_options *options, struct jvm_agents **ret);
 void jvm_agents_free(struct jvm_agents *a); /* NULL is allowed; switches nothing off */
 DEFINE_CLEANUP(struct jvm_agents *, jvm_agents_free)
 
@@ -25,8 +38,11 @@ int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_s
 /* It is gone, or left alone from now on: then its agent is switched off. */
 void jvm_agents_remove(struct jvm_agents *a, uint32_t proc_id);
 
-/* What the agent of a JVM is about: "in use", or why not; NULL: there is none. Valid until the next call. */
+/* Does what is due; 'now_ns' is CLOCK_MONOTONIC. */
+void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns);
+
+/* What the agent of a JVM is about: "in use", or why not; NULL: it is no JVM. Valid until the next call. */
 const char *jvm_agents_state(const struct jvm_agents *a, uint32_t proc_id);
 
-/* All that are in use no longer write their slots. */
+/* All that are in use no longer write their slots; none is loaded any more. */
 void jvm_agents_stop(struct jvm_agents *a);

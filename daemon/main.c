@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent_library.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon.h"
+#include "probe/jvm_loader.h"
 
 #define CONFIG_PATH "/etc/tsunagi/tsunagi.yaml"
 #define RUNTIME_DIR "/run/tsunagi"
@@ -118,12 +120,23 @@ static int configuration_load(struct arguments *a, struct config *ret)
 	return 0;
 }
 
+/* What the daemon starts itself as, to have an agent loaded. */
+static int load_agent(int n, char **arguments)
+{
+	struct jvm_library library = {.options = "off"};
+
+	library.bytes = agent_library(&library.size);
+	return jvm_loader_main(n, arguments, &library);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {.runtime_dir = RUNTIME_DIR};
 	struct config config;
 	int r;
 
+	if (argc > 1 && strcmp(argv[1], JVM_LOADER_OPTION) == 0)
+		return load_agent(argc - 2, argv + 2);
 	r = arguments_parse(argc, argv, &a);
 	if (r >= 0)
 		return r;

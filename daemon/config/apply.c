@@ -239,10 +239,12 @@ static int apply_service(const struct place *place, const struct key *key, const
 		return r;
 	for (size_t i = 0; i < value->n; i += 2)
 		has_match = has_match || str_equal(value->children[i].text, STR("match"));
-	if (!has_match || (!service->name && service->propagate == CONFIG_PROPAGATE_UNSET))
+	if (!has_match || (!service->name && service->propagate == CONFIG_PROPAGATE_UNSET &&
+			   service->jvm_agent == CONFIG_AGENT_UNSET))
 		return problem_report(
 			place->problem, value->at,
-			"%s: expected 'match', and 'name' or 'propagate', in each item", key->path);
+			"%s: expected 'match', and 'name', 'propagate' or 'jvm', in each item",
+			key->path);
 	return 0;
 }
 

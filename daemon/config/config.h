@@ -21,14 +21,21 @@ enum config_propagate {
 	CONFIG_PROPAGATE_ON,
 };
 
+enum config_agent {
+	CONFIG_AGENT_UNSET, /* of a service: as for all */
+	CONFIG_AGENT_OFF,
+	CONFIG_AGENT_AUTO,
+};
+
 /*
  * services: the first item that matches and has a name names the process, the first that matches
- * and says whether its requests carry 'traceparent' decides that.
+ * and says whether its requests carry 'traceparent' decides that, and so for the agent.
  */
 struct config_service {
 	struct selector match;
 	char *name;                      /* NULL: not given */
 	enum config_propagate propagate; /* services[].propagate */
+	enum config_agent jvm_agent;     /* services[].jvm.agent */
 };
 
 struct config {
@@ -42,6 +49,7 @@ struct config {
 	struct config_service *services;
 	size_t n_services;
 	enum config_propagate propagate; /* propagate, off */
+	enum config_agent jvm_agent;     /* jvm.agent, off */
 	uint32_t head_bytes_max;         /* http.head_bytes_max, 16384; at most 65536 */
 	uint32_t exchange_idle_ms;       /* http.exchange_idle, 600000 */
 	uint32_t connections_max;        /* limits.connections, 131072 */

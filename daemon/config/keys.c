@@ -26,6 +26,11 @@ static const struct key_choice log_levels[] = {
 	{"debug", LOG_LEVEL_DEBUG},
 };
 
+static const struct key_choice agents[] = {
+	{"auto", CONFIG_AGENT_AUTO},
+	{"off", CONFIG_AGENT_OFF},
+};
+
 static const struct key_choice propagation[] = {
 	{"off", CONFIG_PROPAGATE_OFF},
 	{"on", CONFIG_PROPAGATE_ON},
@@ -103,9 +108,18 @@ static const struct key keys[] = {
 	{"propagate", .type = KEY_CHOICE, IN_SERVICE(propagate), .example = "on", CHOICES(propagation),
 	 .help = "Instead of 'propagate' below."},
 
+	{"jvm", .type = KEY_SECTION, IN_SERVICE(jvm_agent), .example = "{agent: off}",
+	 .help = "Instead of 'jvm' below."},
+	{"jvm.agent", .type = KEY_CHOICE, IN_SERVICE(jvm_agent), CHOICES(agents)},
+
 	{"propagate", .type = KEY_CHOICE, IN_CONFIG(propagate), .value = "off", CHOICES(propagation),
 	 .help = "Whether HTTP/1 requests in the clear that Go processes send, and that have no traceparent header, are "
 		 "given one, so that the next host continues the trace."},
+
+	{"jvm", .type = KEY_SECTION, .help = "What is done for JVMs."},
+	{"jvm.agent", .type = KEY_CHOICE, IN_CONFIG(jvm_agent), .value = "off", CHOICES(agents),
+	 .help = "Whether an agent is loaded into JVMs that serve requests: it tells which request a thread works for, "
+		 "and has to stay until the JVM ends. 'off' also switches one off that is there."},
 
 	{"http", .type = KEY_SECTION, .help = "What is followed of HTTP."},
 	{"http.head_bytes_max", .type = KEY_SIZE, IN_CONFIG(head_bytes_max), .value = "16KB",
@@ -143,6 +157,7 @@ static const struct key keys[] = {
 static_assert(ARRAY_SIZE(keys) <= KEYS_MAX, "a mapping can note each key it has had");
 static_assert(sizeof(((struct config *)0)->tap) == sizeof(int), "KEY_CHOICE stores an int");
 static_assert(sizeof(enum config_propagate) == sizeof(int), "KEY_CHOICE stores an int");
+static_assert(sizeof(enum config_agent) == sizeof(int), "KEY_CHOICE stores an int");
 
 const struct key *keys_table(size_t *ret_n)
 {

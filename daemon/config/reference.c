@@ -82,7 +82,7 @@ int config_write_reference(FILE *out)
 	for (size_t i = 0; i < n; i++) {
 		if (keys[i].scope == KEY_SCOPE_FILE)
 			write_key(out, &keys[i]);
-		else
+		else if (keys[i].example) /* others stand in their section's */
 			write_item_key(out, &keys[i]);
 	}
 	return fflush(out) == 0 && !ferror(out) ? 0 : -EIO;

@@ -304,6 +304,7 @@ static int judge(const struct look_context *context, const struct look *look, co
 		return r;
 
 	p->propagates = select_propagates(context->config, &subject);
+	p->takes_agent = select_takes_agent(context->config, &subject);
 	r = describe_process(
 		&(struct description){
 			.host = context->host,

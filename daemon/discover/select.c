@@ -268,3 +268,12 @@ bool select_propagates(const struct config *config, const struct subject *subjec
 			return config->services[i].propagate == CONFIG_PROPAGATE_ON;
 	return config->propagate == CONFIG_PROPAGATE_ON;
 }
+
+bool select_takes_agent(const struct config *config, const struct subject *subject)
+{
+	for (size_t i = 0; i < config->n_services; i++)
+		if (config->services[i].jvm_agent != CONFIG_AGENT_UNSET &&
+		    selector_matches(&config->services[i].match, subject))
+			return config->services[i].jvm_agent == CONFIG_AGENT_AUTO;
+	return config->jvm_agent == CONFIG_AGENT_AUTO;
+}

@@ -46,3 +46,6 @@ const char *select_service_name(const struct config *config, const struct subjec
 
 /* Whether its requests are to carry 'traceparent' on: by the first item that says so, else for all. */
 bool select_propagates(const struct config *config, const struct subject *subject);
+
+/* Whether an agent may be in it, if it is a JVM: likewise. */
+bool select_takes_agent(const struct config *config, const struct subject *subject);

@@ -95,7 +95,12 @@
 	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
 	X(METRIC_PROPAGATION_CONNECTIONS_MISSED, "propagation_connections_missed",                 \
 	  "connections older than the daemon whose requests go without our traceparent")           \
-	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents found in JVMs and taken into use")
+	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents in JVMs that were taken into use")    \
+	X(METRIC_JVM_AGENTS_LOADED, "jvm_agents_loaded", "agents that were loaded into JVMs")      \
+	X(METRIC_JVM_AGENTS_REFUSED, "jvm_agents_refused",                                         \
+	  "JVMs that take no agent: `tsunagictl processes` says why")                              \
+	X(METRIC_JVM_AGENTS_FAILED, "jvm_agents_failed",                                           \
+	  "attempts to load an agent that came to nothing")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

@@ -36,7 +36,8 @@ struct process {
 	char *unit;         /* systemd unit, or NULL */
 	char *why;          /* a sentence: which rule selected it, or why it is left alone */
 	uint32_t uid;
-	bool propagates; /* its requests are to carry 'traceparent' on, if that can be done */
+	bool propagates;  /* its requests are to carry 'traceparent' on, if that can be done */
+	bool takes_agent; /* if it is a JVM, an agent may be in it */
 	bool has_listening_port;
 	uint16_t listening_port;   /* the first one seen */
 	struct resource *resource; /* set when selected, else NULL */

@@ -47,6 +47,7 @@ static int control_check(uint64_t address, const struct jvm_control *control,
 	*ret = (struct jvm_control_view){.address = address};
 	if (control->version != JVM_CONTROL_VERSION)
 		return JVM_CONTROL_OTHER;
+	ret->is_loading = control->state == JVM_AGENT_LOADING;
 	ret->is_ready = control->state == JVM_AGENT_READY && control->slot != 0 &&
 			control->slot > -SLOT_FAR && control->slot < SLOT_FAR &&
 			control->slot % (int)sizeof(uint64_t) == 0;
@@ -102,17 +103,21 @@ int jvm_control_find(uint32_t pid, struct jvm_control_view *ret)
 	_cleanup_(fclosep) FILE *maps = NULL;
 	uint64_t from, to;
 	char path[32], line[4352];
-	int r = JVM_CONTROL_NONE, n = 0;
+	int r = JVM_CONTROL_NONE, one, n = 0;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
 	maps = fopen(path, "re");
 	if (!maps)
 		return -errno;
-	while (r == JVM_CONTROL_NONE && n < MAPPINGS_MAX && fgets(line, sizeof(line), maps)) {
+	while (n < MAPPINGS_MAX && fgets(line, sizeof(line), maps)) {
 		if (!mapping_read(line, &from, &to))
 			continue;
-		r = mapping_search(pid, from, to, ret);
 		n++;
+		one = mapping_search(pid, from, to, ret);
+		if (one == 0 || one == JVM_CONTROL_OTHER)
+			return one;
+		if (one < 0) /* another may have it all the same */
+			r = one;
 	}
 	return r;
 }

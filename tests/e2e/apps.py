@@ -84,6 +84,15 @@ def java_classes():
     return classes
 
 
+def java_agent(name):
+    """A Java agent that does nothing, in a file of that name."""
+    manifest = CACHE / "premain.txt"
+    classes = java_classes()
+    manifest.write_text("Premain-Class: Premain\n")
+    return build(CACHE / name, [classes / "Premain.class"],
+                 ["jar", "cfm", CACHE / name, manifest, "-C", classes, "Premain.class"])
+
+
 def java25_home():
     """A JDK 25 of this host, or the one that the tests' Python environment brings; None when there is none."""
     for home in sorted(pathlib.Path("/usr/lib/jvm").glob("*25*")):

@@ -1,45 +1,16 @@
-"""JVMs with the agent in them: requests that are handed over keep their calls, whoever makes them. Absent is a failure.
-
-The agent is loaded by the JDK's own jcmd, before the daemon starts, which finds it and takes it into use.
-"""
-
-import json
-import pathlib
-import shutil
-import subprocess
+"""JVMs with the agent in them: requests that are handed over keep their calls, whoever makes them. Absent is a failure."""
 
 import apps
 from cases_chains import java_chain, judge_chain
-from harness import BIN, Skip, expect, scaled
-
-AGENT = BIN.parent / "lib/tsunagi-agent.so"
-
-
-def jcmd_of(home):
-    program = pathlib.Path(home) / "bin/jcmd" if home else shutil.which("jcmd")
-    if not program or not pathlib.Path(program).exists():
-        raise Skip("no jcmd here")
-    return program
+from cases_jvm_attach import AUTO, await_agent
+from harness import Skip, scaled
 
 
-def load_agent(process, home=None):
-    done = subprocess.run([jcmd_of(home), str(process.pid), "JVMTI.agent_load", AGENT], capture_output=True, text=True,
-                          timeout=60, check=False)
-    expect("return code: 0" in done.stdout, f"the agent was not loaded: {done.stdout} {done.stderr}")
-
-
-def state_of(daemon, process):
-    return json.loads(daemon.control("processes", str(process.pid), "--json"))["processes"][0].get("agent")
-
-
-def chain(run, mode, threads=16, home=None, before=0):
+def chain(run, mode, threads=16, home=None):
     front, back = java_chain(run, home, mode, threads)
-    if before:  # connections, threads and jobs that are older than the agent
-        run.load(front.port, before, 32, name="load-before", id="before")
-    load_agent(front, home)
-    daemon = run.daemon()
-    expect(state_of(daemon, front) == "in use", f"the agent: {state_of(daemon, front)}")
-    expect(state_of(daemon, back) is None, "an agent where there is none")
+    daemon = run.daemon(run.config(AUTO))
+    for process in (front, back):
+        await_agent(daemon, process)
     run.load(front.port, scaled(3_000), 32, traceparent=20)
     return judge_chain(run, daemon, front, back)
 

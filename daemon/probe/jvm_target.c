@@ -1,0 +1,351 @@
+/* A JVM that an agent is to be loaded into; see jvm_target.h. */
+#include "probe/jvm_target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "base/str.h"
+#include "probe/jvm_options.h"
+
+#define TEXT_BYTES_MAX     (256U << 10) /* of a command line or an environment */
+#define PERFDATA_BYTES_MAX (1U << 20)
+#define FDS_MAX            4096
+
+static void fclosep(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+static void closedirp(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static FILE *open_stream(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
+/* --- identity */
+
+/* Field 22 of /proc/PID/stat, proc_pid_stat(5); 0: not to be read. */
+static uint64_t start_of(int dir)
+{
+	_cleanup_(fclosep) FILE *file = open_stream(dir, "stat");
+	unsigned long long ticks = 0;
+	char line[1024], *name_end;
+
+	if (!file || !fgets(line, sizeof(line), file))
+		return 0;
+	name_end = strrchr(line, ')');
+	if (!name_end || sscanf(name_end + 1,
+				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+				"%*d %*d %*d %llu",
+				&ticks) != 1)
+		return 0;
+	return ticks;
+}
+
+static bool has_ended(int process)
+{
+	struct pollfd fd = {.fd = process, .events = POLLIN};
+
+	return poll(&fd, 1, 0) != 0;
+}
+
+int jvm_target_open(uint32_t pid, uint64_t start_ns, struct jvm_target *ret)
+{
+	struct jvm_target t = {.process = -1, .dir = -1, .pid = (pid_t)pid};
+	uint64_t ticks = start_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct jvm_status status;
+	char path[32];
+	int r = 0;
+
+	t.process = (int)syscall(SYS_pidfd_open, t.pid, 0);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+	if (t.process >= 0)
+		t.dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (t.dir < 0)
+		r = -errno;
+	else if (start_of(t.dir) != ticks || has_ended(t.process))
+		r = -ESRCH;
+	else
+		r = jvm_target_status(&t, &status);
+	if (r < 0) {
+		jvm_target_close(&t);
+		return r;
+	}
+	t.inner_pid = status.inner_pid;
+	t.uid = status.uid;
+	t.gid = status.gid;
+	*ret = t;
+	return 0;
+}
+
+void jvm_target_close(struct jvm_target *t)
+{
+	closep(&t->dir);
+	closep(&t->process);
+	*t = JVM_TARGET_NONE;
+}
+
+uint64_t jvm_target_age_ns(uint64_t start_ns)
+{
+	uint64_t now = now_ns(CLOCK_BOOTTIME);
+
+	return now > start_ns ? now - start_ns : 0;
+}
+
+static bool has_signal(const char *hex, int signal)
+{
+	return strtoull(hex, NULL, 16) >> (signal - 1) & 1;
+}
+
+int jvm_target_status(const struct jvm_target *t, struct jvm_status *ret)
+{
+	_cleanup_(fclosep) FILE *file = open_stream(t->dir, "status");
+	struct jvm_status s = {.inner_pid = t->pid, .uid = (uid_t)-1};
+	unsigned int id;
+	char line[4096], state;
+
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "State: %c", &state) == 1)
+			s.is_stopped = strchr("TtZX", state) != NULL; /* proc_pid_stat(5) */
+		else if (sscanf(line, "Uid: %*u %u", &id) == 1)
+			s.uid = id;
+		else if (sscanf(line, "Gid: %*u %u", &id) == 1)
+			s.gid = id;
+		else if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			s.inner_pid = (pid_t)strtol(strrchr(line, '\t'), NULL, 10);
+		else if (!strncmp(line, "SigCgt:", 7))
+			s.catches_quit = has_signal(line + 7, SIGQUIT);
+		else if (!strncmp(line, "ShdPnd:", 7) || !strncmp(line, "SigPnd:", 7))
+			s.is_quit_pending |= has_signal(line + 7, SIGQUIT);
+	}
+	if (s.uid == (uid_t)-1 || s.inner_pid <= 0 || has_ended(t->process))
+		return -ESRCH;
+	*ret = s;
+	return 0;
+}
+
+/* --- what it says of itself */
+
+struct said {
+	struct jvm_options options;
+	bool is_openj9;
+	uint64_t perf_from, perf_to; /* its performance data, in its memory; 0: none */
+};
+
+/* "7f5-7f6 rw-s 00000000 08:01 1234   /tmp/hsperfdata_shop/17", proc_pid_maps(5) */
+static void read_mapping(const char *line, struct said *said)
+{
+	const char *path = strchr(line, '/'), *base;
+	uint64_t from, to;
+	const char *tracer;
+
+	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2)
+		return;
+	base = strrchr(path, '/') + 1;
+	if (!strncmp(base, "libj9vm", 7))
+		said->is_openj9 = true;
+	tracer = jvm_options_tracer(str_from(base));
+	if (tracer)
+		said->options.tracer = tracer;
+	if (strstr(path, "/hsperfdata_") && to > from && to - from <= PERFDATA_BYTES_MAX) {
+		said->perf_from = from;
+		said->perf_to = to;
+	}
+}
+
+static int read_maps(const struct jvm_target *t, struct said *said)
+{
+	_cleanup_(fclosep) FILE *maps = open_stream(t->dir, "maps");
+	char line[PATH_MAX + 256];
+
+	if (!maps)
+		return -errno;
+	while (fgets(line, sizeof(line), maps))
+		read_mapping(line, said);
+	return 0;
+}
+
+/* Agents that were loaded into it are no options of its start, but their files are open. */
+static int read_files(const struct jvm_target *t, struct said *said)
+{
+	_cleanup_(closedirp) DIR *files = NULL;
+	const struct dirent *entry;
+	const char *tracer;
+	char path[PATH_MAX];
+	ssize_t n;
+	int fd;
+
+	fd = openat(t->dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	files = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!files) {
+		closep(&fd);
+		return -errno;
+	}
+	for (int i = 0; i < FDS_MAX && (entry = readdir(files)); i++) {
+		n = readlinkat(dirfd(files), entry->d_name, path, sizeof(path));
+		tracer = n > 0 ? jvm_options_tracer((struct str){.p = path, .n = (size_t)n}) : NULL;
+		if (tracer)
+			said->options.tracer = tracer;
+	}
+	return 0;
+}
+
+/* Returns the number of bytes, which is 0 if the file is not to be read. */
+static size_t read_file(const struct jvm_target *t, const char *name, char **ret)
+{
+	_cleanup_(closep) int fd = openat(t->dir, name, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t n = 1;
+
+	*ret = fd >= 0 ? malloc(TEXT_BYTES_MAX) : NULL;
+	while (*ret && n > 0 && used < TEXT_BYTES_MAX) {
+		n = read(fd, *ret + used, TEXT_BYTES_MAX - used);
+		if (n > 0)
+			used += (size_t)n;
+	}
+	return used;
+}
+
+/* One variable of the environment; the options in it are the JVM's. */
+static void read_variable(struct str environment, const char *name, struct jvm_options *options)
+{
+	struct str key = str_from(name);
+
+	while (environment.n > 0) {
+		size_t n = strnlen(environment.p, environment.n);
+		struct str one = {.p = environment.p, .n = n};
+
+		if (n > key.n && one.p[key.n] == '=' && str_starts_with(one, key))
+			jvm_options_read(str_skip(one, key.n + 1), options);
+		environment = str_skip(environment, n + 1);
+	}
+}
+
+/* In the order in which a JVM reads them: what comes later counts. */
+static void read_texts(const struct jvm_target *t, struct jvm_options *options)
+{
+	_cleanup_(freep) char *command = NULL, *variables = NULL;
+	struct str environment, line;
+
+	environment.n = read_file(t, "environ", &variables);
+	environment.p = variables;
+	line.n = read_file(t, "cmdline", &command);
+	line.p = command;
+	read_variable(environment, "JAVA_TOOL_OPTIONS", options);
+	read_variable(environment, "JDK_JAVA_OPTIONS", options);
+	jvm_options_read(line, options);
+	read_variable(environment, "_JAVA_OPTIONS", options);
+}
+
+/*
+ * What the JVM itself says of its options. Read from its memory: the file may have been removed, or
+ * be another's.
+ */
+static bool read_perfdata(const struct jvm_target *t, struct said *said)
+{
+	size_t size = (size_t)(said->perf_to - said->perf_from);
+	_cleanup_(freep) char *data = size ? malloc(size) : NULL;
+	struct iovec here = {data, size}, there = {(void *)(uintptr_t)said->perf_from, size};
+	struct str can;
+	ssize_t n;
+
+	if (!data)
+		return false;
+	n = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
+	if (n <= 0 || has_ended(t->process))
+		return false;
+	can = jvm_perfdata_find(data, (size_t)n, "sun.rt.jvmCapabilities");
+	if (!can.n)
+		return false;
+
+	/* The first character says whether it may be attached to. */
+	said->options.attach_off = can.p[0] != '1';
+	jvm_options_read(jvm_perfdata_find(data, (size_t)n, "java.rt.vmArgs"), &said->options);
+	return true;
+}
+
+static int refuse(struct jvm_refusal *ret, const char *format, const char *what)
+{
+	snprintf(ret->reason, sizeof(ret->reason), format, what);
+	return JVM_TARGET_REFUSES;
+}
+
+int jvm_target_judge(const struct jvm_target *t, struct jvm_refusal *ret)
+{
+	struct said said = {0};
+	bool is_sure;
+	int r;
+
+	r = read_maps(t, &said);
+	if (r >= 0)
+		r = read_files(t, &said);
+	if (r < 0)
+		return r;
+	read_texts(t, &said.options);
+	is_sure = read_perfdata(t, &said);
+
+	if (said.is_openj9)
+		return refuse(ret, "OpenJ9 takes no agent that is loaded as HotSpot's are%s", "");
+	if (said.options.tracer)
+		return refuse(ret, "it is traced by another agent already (%s)",
+			      said.options.tracer);
+	if (said.options.attach_off)
+		return refuse(ret, "its attach mechanism is off (-XX:+DisableAttachMechanism)%s",
+			      "");
+	if (said.options.dynamic_load_off)
+		return refuse(ret, "it loads no agents (-XX:-EnableDynamicAgentLoading)%s", "");
+	if (!is_sure && said.options.has_files)
+		return refuse(ret,
+			      "it has options in files, and no performance data that would tell "
+			      "whether agents may be loaded%s",
+			      "");
+	return 0;
+}
+
+/* --- folders */
+
+int jvm_target_open_folder(const struct jvm_target *t, const char *path, int *ret)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(closep) int root = -1, folder = -1;
+	struct stat st;
+
+	root = openat(t->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	folder = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (folder < 0 || fstat(folder, &st) < 0)
+		return -errno;
+	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+		return JVM_TARGET_UNSAFE;
+	*ret = TAKE_FD(folder);
+	return 0;
+}

@@ -1,0 +1,277 @@
+"""The daemon loads the agent into JVMs by itself, leaves those alone that take none, and says why."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import time
+
+import apps
+from cases_chains import chain_hops, java_chain, judge_chain
+from containers import Container, status_field
+from harness import Failure, Skip, expect, expect_true, scaled, wait_until
+from judge import expand, read_spans, span_path
+
+AUTO = "jvm:\n  agent: auto\n"
+# What JDK 21 and later print for any agent that is loaded into a running JVM.
+LOADED = re.compile("^WARNING: (A JVM TI agent has been loaded|If a serviceability tool|Dynamic loading of agents)")
+DUMP = "Full thread dump"
+# A mount namespace with a /tmp of its own: options of its mount, the folder to keep, what to do there, the program.
+OWN_TMP = ('mount --make-rprivate / && mount --bind "$2" /mnt && mount -t tmpfs -o "$1" none /tmp && mkdir -p "$2" && '
+           'mount --move /mnt "$2" && eval "$3" && shift 3 && exec "$@"')
+
+
+def agent_of(daemon, process):
+    return json.loads(daemon.control("processes", str(process.pid), "--json"))["processes"][0].get("agent") or ""
+
+
+def await_agent(daemon, process, wanted="in use", seconds=20):
+    try:
+        wait_until(lambda: agent_of(daemon, process).startswith(wanted), seconds, "it")
+    except Failure:
+        raise Failure(f"{process.name}: the agent is '{agent_of(daemon, process)}', not '{wanted}'") from None
+
+
+def output_of(process):
+    return [line for line in pathlib.Path(process.stderr_path).read_text().splitlines() if not LOADED.match(line)]
+
+
+def files_of(process):
+    """What an attach could have left in a JVM's /tmp, which others may share."""
+    folder = pathlib.Path(f"/proc/{process.pid}/root", "tmp")
+    own = {f".attach_pid{status_field(process.pid, 'NSpid')[-1]}"}
+    return sorted(f.name for f in folder.iterdir() if f.name.startswith(".tsunagi-agent") or f.name in own)
+
+
+def expect_untouched(process):
+    """Nothing printed, nothing left behind, and it lives."""
+    expect(process.running(), f"{process.name} ended")
+    expect(DUMP not in process.stdout, f"{process.name}: a thread dump on its standard output")
+    expect(not output_of(process), f"{process.name} printed {output_of(process)}")
+    wait_until(lambda: not files_of(process), 5, f"a /tmp of {process.name} without {files_of(process)}")
+
+
+def chain(run, home=None):
+    front, back = java_chain(run, home, "handover", 16)
+    daemon = run.daemon(run.config(AUTO))
+    for process in (front, back):
+        await_agent(daemon, process)
+        expect_untouched(process)
+    run.load(front.port, scaled(3_000), 32, traceparent=20)
+    counters = daemon.counters()
+    expect(counters["jvm_agents_loaded"] == 2 and counters["jvm_agents_failed"] == 0, f"counters {counters}")
+    return judge_chain(run, daemon, front, back)
+
+
+def case_jvm_attach(run):
+    """Agents come into running JVMs: calls that another thread makes keep their requests."""
+    return chain(run)
+
+
+def case_jvm25_attach(run):
+    """The same with JDK 25, which prints three lines of its own about it and nothing else."""
+    home = apps.java25_home()
+    if not home:
+        raise Skip("no Java 25 here")
+    return chain(run, home)
+
+
+def case_jvm_attach_late(run):
+    """Under load, with connections and threads that are older than the agent: right once it is there, never wrong."""
+    front, back = java_chain(run, mode="handover", threads=16)
+    loading = run.load_start(front.port, 1_000_000, 32, name="load-before", id="before", rate=500, seconds=10)
+    daemon = run.daemon(run.config(AUTO))
+    for process in (front, back):
+        await_agent(daemon, process)
+    expect(loading.running(), "no load any more while the agent came")
+    expect(loading.wait(60) == 0, "requests failed while the agent came")
+    run.load(front.port, scaled(3_000), 32, traceparent=20)
+    time.sleep(1.5)
+    run.stop_apps()
+    logs = run.read_logs()
+    before = chain_hops(front, back, client_may_lack_parent=True)
+    before[0] = dataclasses.replace(before[0], outer="load-before")
+    expected = expand(before, logs, load="load-before", in_flight_before=daemon.ready_ns)
+    expected += expand(chain_hops(front, back), logs)
+    return expect_true([span for span in daemon.finish() if span["pid"] in run.pids()], expected)
+
+
+def case_jvm_attach_restarts(run):
+    """The daemon killed and ended under load, again and again: the agent stays, and serves the next one at once."""
+    front, back = java_chain(run, mode="handover", threads=16)
+    background = run.load_start(front.port, 1_000_000, 8, name="background", id="background", seconds=600, rate=200)
+    rounds = []
+    for n in range(scaled(4)):
+        daemon = run.daemon(run.config(AUTO), name=f"daemon-{n}")
+        for process in (front, back):
+            await_agent(daemon, process, seconds=20 if n == 0 else 2)
+        expect(daemon.counters()["jvm_agents_loaded"] == (2 if n == 0 else 0), "not the agent that was there")
+        run.load(front.port, 300, 8, name=f"load-{n}", id=f"round{n}")
+        time.sleep(1.5)
+        if n % 2:
+            expect(daemon.stop() == 0, "the daemon's end")
+        else:
+            daemon.kill()
+        rounds.append([span for span in read_spans(daemon.stdout_path) if f"/round{n}-" in span_path(span)])
+        expect(background.running(), "requests failed")
+    background.stop()
+    for process in (front, back):
+        expect(DUMP not in process.stdout and not output_of(process), f"{process.name} printed {output_of(process)}")
+    run.stop_apps()
+    logs = run.read_logs()
+    for n, spans in enumerate(rounds):
+        hops = chain_hops(front, back)
+        hops[0] = dataclasses.replace(hops[0], outer=f"load-{n}")
+        outcome = expect_true(spans, expand(hops, logs, load=f"load-{n}"))
+    return f"{len(rounds)} daemons, each: {outcome}"
+
+
+def case_jvm_attach_container(run):
+    """A JVM of another user in a container, with namespaces of processes, files and users of its own."""
+    with Container(run, "shop") as container:
+        back = container.app("back", apps.java("Back", "{port}", "{log}"))
+        front = container.app("front", apps.java("Front", "{port}", back.port, "{log}", 16, "handover"))
+        daemon = run.daemon(f'discover:\n  include:\n    - {{container: "{container.id[:12]}", language: jvm}}\n{AUTO}')
+        for process in (front, back):
+            await_agent(daemon, process)
+            expect_untouched(process)
+        run.load(front.port, scaled(1_000), 16, inside=container.inside_network())
+        return judge_chain(run, daemon, front, back)
+
+
+def back_end(run, name, options=(), before=(), **more):
+    return run.app(name, [*before, *apps.java("Back", "{port}", "{log}", options=options)], log=False, **more)
+
+
+def case_jvm_attach_options(run):
+    """JVMs by what their options allow: attached to where that is harmless, else left alone, with the reason."""
+    argument_file = run.apps / "options"
+    argument_file.write_text("-Dof=nothing\n")
+    tracer = apps.java_agent("opentelemetry-javaagent.jar")
+    other = apps.java_agent("metrics-exporter.jar")
+    off = "-XX:+DisableAttachMechanism"
+    cases = {
+        "plain": ([], {}, "in use"),
+        "start-listener": (["-XX:+StartAttachListener"], {}, "in use"),
+        "few-signals": (["-Xrs"], {}, "in use"),
+        "no-perf-data": (["-XX:-UsePerfData"], {}, "in use"),
+        "other-agent": ([f"-javaagent:{other}"], {}, "in use"),
+        "attach-off": ([off], {}, "not loaded: its attach mechanism is off"),
+        "attach-off-unseen": ([off, "-XX:-UsePerfData"], {}, "not loaded: its attach mechanism is off"),
+        "attach-off-variable": (["-XX:-UsePerfData"], {"JAVA_TOOL_OPTIONS": off},
+                                "not loaded: its attach mechanism is off"),
+        "load-off": (["-XX:-EnableDynamicAgentLoading"], {}, "not loaded: it loads no agents"),
+        "unknown": (["-XX:-UsePerfData", f"@{argument_file}"], {}, "not loaded: it has options in files"),
+        "tracer": ([f"-javaagent:{tracer}"], {}, "not loaded: it is traced by another agent already (OpenTelemetry)"),
+    }
+    processes = {name: back_end(run, name, options, env={**os.environ, **env}, ready=None)
+                 for name, (options, env, _) in cases.items()}
+    for process in processes.values():
+        process.wait_for("ready")
+    daemon = run.daemon(run.config(AUTO))
+    for name, (_, env, wanted) in cases.items():
+        await_agent(daemon, processes[name], wanted, 40)
+        expect(DUMP not in processes[name].stdout, f"{name}: a thread dump")
+        expect(processes[name].running(), f"{name}: ended")
+        if not env:  # of a variable the JVM itself says that it picked it up
+            expect_untouched(processes[name])
+    counters = daemon.counters()
+    refused = sum(not wanted.startswith("in use") for _, _, wanted in cases.values())
+    expect(counters["jvm_agents_refused"] == refused, f"jvm_agents_refused {counters['jvm_agents_refused']}")
+    return f"{len(cases) - refused} attached to, {refused} left alone, no thread dump"
+
+
+def case_jvm_attach_tmp(run):
+    """JVMs by what their /tmp is like: nobody is signalled who could not answer, nothing of others is touched."""
+    cases = {
+        "plain": ("mode=1777", ":", "in use"),
+        "noexec": ("mode=1777,noexec", ":", "in use"),  # the library lies elsewhere then
+        "read-only": ("mode=1777", "mount -o remount,ro /tmp", "not loaded: cannot write to its /tmp: Read-only"),
+        "not-sticky": ("mode=0777", ":", "not loaded: others may change files in its /tmp"),
+    }
+    processes = {}
+    for name, (options, prepare, _) in cases.items():
+        before = ["unshare", "-m", "/bin/sh", "-c", OWN_TMP, "sh", options, run.apps, prepare]
+        processes[name] = back_end(run, name, before=before)
+    daemon = run.daemon(run.config(AUTO))
+    for name, (_, _, wanted) in cases.items():
+        await_agent(daemon, processes[name], wanted)
+        expect_untouched(processes[name])
+    return f"{len(cases)} kinds of /tmp"
+
+
+def case_jvm_attach_in_the_way(run):
+    """Files in /tmp where a JVM's and ours would be: somebody else's stay, a dead JVM's are replaced."""
+    cases = {"stale": "in use", "foreign-socket": "not loaded: somebody else's file is in the way",
+             "no-socket": "not loaded: somebody else's file is in the way",
+             "foreign-trigger": "not loaded: somebody else's file is in the way", "stale-trigger": "in use",
+             "fresh-trigger": "not loaded yet: somebody else attaches to it"}
+    processes = {name: back_end(run, name) for name in cases}
+    made = []
+
+    def place(name, kind):
+        path = pathlib.Path(f"/tmp/.{kind}_pid{processes[name].pid}")
+        made.append(path)
+        return path
+
+    listeners = []
+    for name in ("stale", "foreign-socket"):
+        listeners.append(socket.socket(socket.AF_UNIX))
+        listeners[-1].bind(str(place(name, "java")))
+    listeners[0].close()
+    listeners[1].listen()
+    place("no-socket", "java").write_text("")
+    place("foreign-trigger", "attach").mkdir()
+    for name, age in (("stale-trigger", 3600), ("fresh-trigger", 0)):
+        path = place(name, "attach")
+        path.write_text("")
+        os.utime(path, (time.time() - age,) * 2)
+    try:
+        daemon = run.daemon(run.config(AUTO))
+        for name, wanted in cases.items():
+            await_agent(daemon, processes[name], wanted)
+            expect(DUMP not in processes[name].stdout, f"{name}: a thread dump")
+        for path in made[1:4]:
+            expect(path.exists(), f"{path} is gone")
+        made[-1].unlink()
+        await_agent(daemon, processes["fresh-trigger"])
+    finally:
+        for path in made:
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
+    return f"{len(cases)} kinds of files in the way"
+
+
+def case_jvm_attach_off(run):
+    """By default none is loaded; one service may be exempt, or be the only one."""
+    first, second = back_end(run, "first"), back_end(run, "second")
+    daemon = run.daemon(run.config())
+    await_agent(daemon, first, "off (jvm.agent)")
+    expect(daemon.counters()["jvm_agents_loaded"] == 0, "loaded all the same")
+    daemon.stop()
+    daemon = run.daemon(run.config(f"services: [{{match: {{port: {first.port}}}, jvm: {{agent: off}}}}]\n{AUTO}"),
+                        name="second-daemon")
+    await_agent(daemon, second)
+    await_agent(daemon, first, "off (jvm.agent)")
+    expect_untouched(first)
+    return "as configured"
+
+
+def case_jvm_attach_builds(run):
+    """Compilers and other JVMs that do not serve, beside the daemon: none is touched."""
+    folder = run.directory / "built"
+    daemon = run.daemon(f'discover:\n  include:\n    - {{language: jvm, cmd: "*{folder}*"}}\n{AUTO}')
+    source = apps.SOURCES / "java" / "RequestLog.java"
+    for _ in range(scaled(20)):
+        done = subprocess.run(["javac", "-d", folder, source], capture_output=True, text=True, timeout=60, check=False)
+        expect((done.returncode, done.stdout, done.stderr) == (0, "", ""), f"javac: {done}")
+    counters = daemon.counters()
+    expect(counters["processes_selected"] >= scaled(20), f"{counters['processes_selected']} seen")
+    touched = {name: n for name, n in counters.items() if name.startswith("jvm_agents_") and n}
+    expect(not touched, f"touched: {touched}")
+    return "none of 20 compilers touched"
