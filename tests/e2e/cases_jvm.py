@@ -60,9 +60,18 @@ def case_jvm_same(run):
     return chain(run, "same", 64)
 
 
-def case_jvm25_virtual(run):
-    """A virtual thread for each request."""
-    home = apps.java25_home()
+def virtual(run, version):
+    home = apps.java_home(version)
     if not home:
-        raise Skip("no Java 25 here")
+        raise Skip(f"no Java {version} here")
     return chain(run, "virtual", home=home)
+
+
+def case_jvm21_virtual(run):
+    """A virtual thread for each request."""
+    return virtual(run, "21")
+
+
+def case_jvm25_virtual(run):
+    """The same; a virtual thread that waits for a monitor no longer holds its carrier."""
+    return virtual(run, "25")

@@ -71,12 +71,21 @@ def case_jvm_attach(run):
     return chain(run)
 
 
-def case_jvm25_attach(run):
-    """The same with JDK 25, which prints three lines of its own about it and nothing else."""
-    home = apps.java25_home()
+def chain_with(run, version):
+    home = apps.java_home(version)
     if not home:
-        raise Skip("no Java 25 here")
+        raise Skip(f"no Java {version} here")
     return chain(run, home)
+
+
+def case_jvm21_attach(run):
+    """The same with JDK 21, which prints three lines of its own about it and nothing else."""
+    return chain_with(run, "21")
+
+
+def case_jvm25_attach(run):
+    """The same with JDK 25."""
+    return chain_with(run, "25")
 
 
 def case_jvm_attach_late(run):

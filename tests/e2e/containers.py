@@ -117,7 +117,7 @@ class Container:
     def shown(self):
         """Folders of the host that the root shows, for the services' programs and logs."""
         paths = [self.run.apps, apps.CACHE, apps.SOURCES]
-        paths += [path for path in (apps.VENV,) if path.exists()]
+        paths += [path for path in (apps.VENV, apps.JDKS) if path.exists()]
         return [item for path in paths for item in ("-b", path)]
 
     def enter(self):
