@@ -3,8 +3,10 @@
 
 #include "hooks.h"
 
-/* A library that is built without the hooks for libraries has those of the JDK alone. */
-extern const struct hook_table hooks_libraries __attribute__((weak));
+/* Each is in a file of its own, and is done without where that is not built. */
+extern const struct hook_table hooks_netty __attribute__((weak));
+extern const struct hook_table hooks_kotlin __attribute__((weak));
+extern const struct hook_table hooks_clients __attribute__((weak));
 
 #define PLACES 512 /* at least twice the classes, and a power of two */
 
@@ -34,8 +36,12 @@ static void table_add(const struct hook_table *table)
 __attribute__((constructor)) static void hooks_index(void)
 {
 	table_add(&hooks_jdk);
-	if (&hooks_libraries)
-		table_add(&hooks_libraries);
+	if (&hooks_netty)
+		table_add(&hooks_netty);
+	if (&hooks_kotlin)
+		table_add(&hooks_kotlin);
+	if (&hooks_clients)
+		table_add(&hooks_clients);
 }
 
 const struct hook_class *hooks_find(const char *name, size_t length)
