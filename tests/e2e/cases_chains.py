@@ -182,7 +182,7 @@ def ktor_chain(run, client):
     except apps.BuildFailed as error:
         raise Failure(f"Ktor service: {error}") from None
     back = run.app("back", apps.java("Back", "{port}", "{log}"))
-    front = run.app("front", ["java", "-jar", jar, "{port}", back.port, "{log}", client])
+    front = run.app("front", ["java", "-jar", jar, "{port}", back.port, "{log}", "netty-epoll", client])
     daemon = run.daemon()
     run.load(front.port, scaled(6_000), 64, traceparent=20)
     return judge_chain(run, daemon, front, back, client_may_lack_parent=True)
