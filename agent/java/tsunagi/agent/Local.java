@@ -33,6 +33,7 @@ final class Local {
 	private long receiving;
 	boolean isOwn; /* not taken over with a birth, a job or a message */
 	boolean isTaking; /* it looks for its pool's next job */
+	int reads; /* the server's socket that it reads, see Sockets */
 	int loops;
 	private int depth;
 	private long[] contexts;

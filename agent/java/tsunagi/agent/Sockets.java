@@ -3,6 +3,7 @@ package tsunagi.agent;
 import java.io.FileDescriptor;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * What each of the process's sockets works for, by its file descriptor. Called where the JDK or a
@@ -22,6 +23,13 @@ public final class Sockets {
 
 	private static final LongBuffer words =
 		Native.sockets().order(ByteOrder.nativeOrder()).asLongBuffer();
+
+	/*
+	 * Which OS thread reads a server's socket right now. It may be told a context and sleep before it
+	 * gets to read, or wait in there, until the response was written and the next request has come.
+	 */
+	private static final AtomicReferenceArray<Local> readers =
+		new AtomicReferenceArray<Local>(words.capacity());
 
 	private Sockets() {
 	}
@@ -75,13 +83,22 @@ public final class Sockets {
 	}
 
 	private static void readServer(int fd, long word) {
-		long context = word >>> SHIFT;
 		Local local = Local.current();
 
-		if (context == 0 || (word & WRITTEN) != 0)
-			context = renew(fd);
-		local.set(context, true);
-		local.setReceiving(context);
+		do {
+			long context = word >>> SHIFT;
+
+			if (context == 0 || (word & WRITTEN) != 0)
+				context = renew(fd);
+			local.set(context, true);
+			local.setReceiving(context);
+			if (local.slot == null)
+				return;
+			local.reads = fd;
+			readers.set(fd, local);
+			/* Written before this thread was to be found there? */
+			word = words.get(fd);
+		} while ((word & WRITTEN) != 0);
 	}
 
 	/* A thread that waits for its own response needs nobody to say whose it is. */
@@ -99,11 +116,34 @@ public final class Sockets {
 		try {
 			Local local = Local.known();
 
-			if (local != null && Local.ofThread().slot.get(Local.RECEIVING) != 0)
-				local.setReceiving(0);
+			if (local == null || Local.ofThread().slot.get(Local.RECEIVING) == 0)
+				return;
+			if (local.slot != null)
+				renewed(local);
+			local.setReceiving(0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/* While it read, somebody may have written. */
+	private static void renewed(Local local) {
+		long context;
+
+		readers.compareAndSet(local.reads, local, null);
+		context = local.slot.get(Local.RECEIVING);
+		if (context != local.context)
+			local.set(context, true);
+	}
+
+	/* Before the response is sent, so before the next request can come. */
+	private static void writeServer(int fd, long word) {
+		Local reader;
+
+		words.put(fd, word | WRITTEN);
+		reader = readers.getAndSet(fd, null);
+		if (reader != null)
+			reader.slot.put(Local.RECEIVING, renew(fd));
 	}
 
 	public static void writing(int fd) {
@@ -116,7 +156,7 @@ public final class Sockets {
 			if ((word & KIND) == 0)
 				word = Native.classify(fd);
 			if ((word & KIND) == SERVER)
-				words.put(fd, word | WRITTEN);
+				writeServer(fd, word);
 			else if ((word & KIND) == CLIENT)
 				words.put(fd, Context.current() << SHIFT | CLIENT);
 		} catch (Throwable cause) {
