@@ -1,8 +1,9 @@
-# Turns the class files under CLASSES into OUTPUT, a C file with their bytes (agent.h), and names the
-# build after them and SOURCES. Run by the build with cmake -P.
+# Turns the class files under CLASSES and HELPERS into OUTPUT, a C file with their bytes (agent.h,
+# hooks.h), and names the build after them and SOURCES. Run by the build with cmake -P. A helper
+# tsunagi/agent/kotlin/Key is called helper_kotlin_Key.
 file(GLOB_RECURSE files RELATIVE ${CLASSES} ${CLASSES}/*.class)
 list(SORT files)
-set(text "/* Made by embed.cmake. */\n#include \"agent.h\"\n\n")
+set(text "/* Made by embed.cmake. */\n#include \"agent.h\"\n#include \"hooks.h\"\n\n")
 set(table "")
 set(all "")
 set(number 0)
@@ -14,6 +15,20 @@ foreach(file ${files})
 	string(APPEND text "static const uint8_t class_${number}[] = {${bytes}};\n")
 	string(APPEND table "\t{\"${name}\", class_${number}, sizeof(class_${number})},\n")
 	math(EXPR number "${number} + 1")
+endforeach()
+file(GLOB_RECURSE files RELATIVE ${HELPERS} ${HELPERS}/*.class)
+list(SORT files)
+foreach(file ${files})
+	file(READ ${HELPERS}/${file} bytes HEX)
+	string(APPEND all ${bytes})
+	string(REGEX REPLACE "(..)" "0x\\1," bytes ${bytes})
+	string(REPLACE ".class" "" name ${file})
+	string(REGEX REPLACE "^tsunagi/agent/" "" symbol ${name})
+	string(REPLACE "/" "_" symbol ${symbol})
+	string(APPEND text "static const uint8_t bytes_${symbol}[] = {${bytes}};\n"
+		"extern const struct hook_helper helper_${symbol};\n"
+		"const struct hook_helper helper_${symbol} = {\n\t"
+		"\"${name}\", bytes_${symbol}, sizeof(bytes_${symbol})};\n")
 endforeach()
 foreach(file ${SOURCES})
 	file(SHA1 ${file} hash)

@@ -35,6 +35,7 @@ final class Local {
 	boolean isTaking; /* it looks for its pool's next job */
 	int reads; /* the server's socket that it reads, see Sockets */
 	int loops;
+	Coroutine coroutine; /* runs on it, and keeps what it works for */
 	private int depth;
 	private long[] contexts;
 	private boolean[] owns;
@@ -113,6 +114,8 @@ final class Local {
 		this.context = context;
 		this.isOwn = isOwn && context != 0;
 		ofThread().slot.put(CONTEXT, context);
+		if (coroutine != null)
+			coroutine.follow(context, this.isOwn);
 	}
 
 	void setReceiving(long context) {
@@ -190,6 +193,7 @@ final class Local {
 	/** What a worker does between two jobs: nothing of the former is left. */
 	void reset(long context) {
 		depth = 0;
+		coroutine = null;
 		set(context, false);
 	}
 }

@@ -36,7 +36,7 @@ public final class Stamps {
 			long context = Context.current();
 
 			if (object != null && context != 0)
-				store(object, context, true);
+				store(object, context, true, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -47,18 +47,24 @@ public final class Stamps {
 		long context = Context.current();
 
 		if (object != null && (context != 0 || count.get() != 0))
-			store(object, context, false);
+			store(object, context, false, false);
+	}
+
+	/** The same for what is used again and again: that it was used for nothing is remembered too. */
+	static void mix(Object object) {
+		if (object != null)
+			store(object, Context.current(), false, true);
 	}
 
 	static void put(Object object, long context) {
 		if (object != null && context != 0)
-			store(object, context, true);
+			store(object, context, true, false);
 	}
 
 	/** 0: none. */
 	public static long of(Object object) {
 		try {
-			return find(object, false);
+			return find(object, false, 0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 			return 0;
@@ -68,18 +74,23 @@ public final class Stamps {
 	/** As of(), and it is no longer stamped. */
 	public static long take(Object object) {
 		try {
-			return find(object, true);
+			return find(object, true, 0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 			return 0;
 		}
 	}
 
+	/** The same, but 'none' if it is not stamped; 0: it is nobody's. */
+	static long take(Object object, long none) {
+		return find(object, true, none);
+	}
+
 	private static int place(int hash) {
 		return (hash ^ hash >>> 15) & chains.length - 1;
 	}
 
-	private static void store(Object object, long context, boolean isMade) {
+	private static void store(Object object, long context, boolean isMade, boolean isMixed) {
 		int hash = System.identityHashCode(object);
 		int place = place(hash);
 
@@ -94,7 +105,7 @@ public final class Stamps {
 					stamp.context = 0;
 				return;
 			}
-			if (context != 0)
+			if (context != 0 || isMixed)
 				add(object, context, hash, isMade);
 		}
 	}
@@ -114,11 +125,11 @@ public final class Stamps {
 		count.incrementAndGet();
 	}
 
-	private static long find(Object object, boolean isLast) {
+	private static long find(Object object, boolean isLast, long none) {
 		int hash, place;
 
 		if (object == null || count.get() == 0 || !Context.isOn())
-			return 0;
+			return none;
 		hash = System.identityHashCode(object);
 		place = place(hash);
 		synchronized (locks[place % LOCKS]) {
@@ -132,7 +143,7 @@ public final class Stamps {
 				return s.context;
 			}
 		}
-		return 0;
+		return none;
 	}
 
 	private static void unlink(int place, Stamp before, Stamp stamp) {

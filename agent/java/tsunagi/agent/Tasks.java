@@ -190,14 +190,17 @@ public final class Tasks {
 		Context.adopt(0);
 	}
 
-	/* Values that are shared by their nature say nothing of who sent them. */
+	/** Values that are shared by their nature say nothing of who sent them. */
+	static boolean isShared(Object message) {
+		return message == null || message instanceof String || message instanceof Number
+		       || message instanceof Enum || message instanceof Boolean
+		       || message instanceof Character || message instanceof Class
+		       || message.getClass().getName().equals("kotlin.Unit");
+	}
+
 	public static void sent(Object message) {
 		try {
-			if (!Context.isOn() || message == null)
-				return;
-			if (message instanceof String || message instanceof Number
-			    || message instanceof Enum || message instanceof Boolean
-			    || message instanceof Character || message instanceof Class)
+			if (!Context.isOn() || isShared(message))
 				return;
 			Stamps.pass(message);
 		} catch (Throwable cause) {
