@@ -29,6 +29,7 @@ static struct {
 	jmethodID for_name;
 	jclass context, tasks;
 	jmethodID started;
+	jmethodID unnamed; /* ClassLoader.getUnnamedModule(); NULL before JDK 9 */
 } agent;
 
 static void control_explain(const char *what, const char *which)
@@ -97,8 +98,36 @@ static bool helper_define(JNIEnv *env, const struct hook_helper *helper, jobject
 	return class;
 }
 
+/*
+ * A library in a module of its own does not read the helpers' one, but for the application loader's,
+ * which the JVM sees to where it lets classes be changed (JVMTI, ClassFileLoadHook).
+ */
+static bool helpers_are_read(JNIEnv *env, const char *name, jobject loader)
+{
+	jobject module = NULL, helpers;
+	const char *end = strrchr(name, '/');
+	char package[128];
+	bool is_read;
+
+	if (!agent.unnamed || !loader || !end)
+		return true;
+	snprintf(package, sizeof(package), "%.*s", (int)(end - name), name);
+	if ((*agent.jvmti)->GetNamedModule(agent.jvmti, loader, package, &module))
+		return false;
+	if (!module)
+		return true;
+
+	helpers = (*env)->CallObjectMethod(env, loader, agent.unnamed);
+	is_read = helpers && !(*agent.jvmti)->AddModuleReads(agent.jvmti, module, helpers);
+	(*env)->DeleteLocalRef(env, helpers);
+	(*env)->DeleteLocalRef(env, module);
+	return is_read;
+}
+
 static bool helpers_define(JNIEnv *env, const struct hook_class *hooked, jobject loader)
 {
+	if (hooked->helpers[0] && !helpers_are_read(env, hooked->name, loader))
+		return false;
 	for (size_t i = 0; i < HOOK_HELPERS_MAX && hooked->helpers[i]; i++)
 		if (!helper_define(env, hooked->helpers[i], loader))
 			return false;
@@ -260,10 +289,15 @@ static bool modules_open(JNIEnv *env)
 {
 	jclass object = (*env)->FindClass(env, "java/lang/Object");
 	jmethodID get = (*env)->GetMethodID(env, agent.class, "getModule", "()Ljava/lang/Module;");
+	jclass loader = (*env)->FindClass(env, "java/lang/ClassLoader");
 	jobject base, ours, *modules = NULL;
 	jint n = 0;
 
-	if (!object || !get)
+	if (!object || !get || !loader)
+		return false;
+	agent.unnamed =
+		(*env)->GetMethodID(env, loader, "getUnnamedModule", "()Ljava/lang/Module;");
+	if (!agent.unnamed)
 		return false;
 	base = (*env)->CallObjectMethod(env, object, get);
 	ours = (*env)->CallObjectMethod(env, agent.context, get);
