@@ -129,6 +129,39 @@ static jint JNICALL native_socket(JNIEnv *env, jclass class, jobject socket)
 	return fd;
 }
 
+/*
+ * A library's class may be there more than once, each by a loader of its own; the first is the only one
+ * that is remembered.
+ */
+static jint JNICALL native_unix(JNIEnv *env, jclass class, jobject descriptor)
+{
+	static _Atomic(jweak) known;
+	static _Atomic(jfieldID) known_id;
+	jclass of = descriptor ? (*env)->GetObjectClass(env, descriptor) : NULL;
+	jfieldID id = atomic_load_explicit(&known_id, memory_order_acquire);
+	jweak none = NULL, weak;
+	jint fd = -1;
+
+	(void)class;
+
+	if (!of)
+		return -1;
+	if (!id || !(*env)->IsSameObject(env, of, atomic_load(&known))) {
+		id = (*env)->GetFieldID(env, of, "fd", "I");
+		if (!id)
+			(*env)->ExceptionClear(env);
+		weak = id && !atomic_load(&known) ? (*env)->NewWeakGlobalRef(env, of) : NULL;
+		if (weak && atomic_compare_exchange_strong(&known, &none, weak))
+			atomic_store_explicit(&known_id, id, memory_order_release);
+		else if (weak)
+			(*env)->DeleteWeakGlobalRef(env, weak);
+	}
+	if (id)
+		fd = (*env)->GetIntField(env, descriptor, id);
+	(*env)->DeleteLocalRef(env, of);
+	return fd;
+}
+
 static jint JNICALL native_stream(JNIEnv *env, jclass class, jobject stream)
 {
 	jobject socket = field_object(env, stream, &stream_socket);
@@ -184,6 +217,7 @@ const JNINativeMethod agent_natives[] = {
 	NATIVE("fd", "(Ljava/io/FileDescriptor;)I", native_fd),
 	NATIVE("channel", "(Ljava/lang/Object;)I", native_channel),
 	NATIVE("socket", "(Ljava/lang/Object;)I", native_socket),
+	NATIVE("unix", "(Ljava/lang/Object;)I", native_unix),
 	NATIVE("stream", "(Ljava/lang/Object;)I", native_stream),
 	NATIVE("firstTask", "(Ljava/lang/Object;)Ljava/lang/Object;", native_first_task),
 	NATIVE("isWaiting", "(Ljava/lang/Object;)Z", native_is_waiting),

@@ -157,6 +157,11 @@ final class Local {
 		jobs[at] = job;
 	}
 
+	/** Whether the last that was remembered is of this job. */
+	boolean isRunning(Object job) {
+		return jobs != null && depth > 0 && depth <= jobs.length && jobs[depth - 1] == job;
+	}
+
 	private void grow() {
 		int size = contexts == null ? 4 : contexts.length * 2;
 		long[] moreContexts = new long[size];

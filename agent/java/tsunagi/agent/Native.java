@@ -31,6 +31,9 @@ final class Native {
 	/** Of a java.net.SocketImpl; -1: it has none. */
 	static native int socket(Object socket);
 
+	/** Of an io.netty.channel.unix.FileDescriptor; -1: it is none. */
+	static native int unix(Object descriptor);
+
 	/** Of a java.net.SocketOutputStream, which JDK 12 was the last to have. */
 	static native int stream(Object stream);
 

@@ -64,6 +64,15 @@ public final class Sockets {
 		}
 	}
 
+	private static void connected(int fd) {
+		try {
+			if (isKnown(fd) && (words.get(fd) & KIND) == CLIENT)
+				readClient(words.get(fd) >>> SHIFT);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	public static void reading(int fd) {
 		try {
 			long word;
@@ -158,10 +167,20 @@ public final class Sockets {
 			if ((word & KIND) == SERVER)
 				writeServer(fd, word);
 			else if ((word & KIND) == CLIENT)
-				words.put(fd, Context.current() << SHIFT | CLIENT);
+				writeClient(fd, word);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/* What a loop writes in a turn of its own is what is left of the last one's. */
+	private static void writeClient(int fd, long word) {
+		long context = Context.current();
+
+		if (context == 0 && Context.inLoop())
+			readClient(word >>> SHIFT);
+		else
+			words.put(fd, context << SHIFT | CLIENT);
 	}
 
 	/** A descriptor that is given back: the next to have its number is another. */
@@ -184,14 +203,7 @@ public final class Sockets {
 	}
 
 	public static void channelConnected(Object channel) {
-		try {
-			int fd = Native.channel(channel);
-
-			if (isKnown(fd) && (words.get(fd) & KIND) == CLIENT)
-				readClient(words.get(fd) >>> SHIFT);
-		} catch (Throwable cause) {
-			Context.fail(cause);
-		}
+		connected(Native.channel(channel));
 	}
 
 	public static void channelReading(Object channel) {
@@ -231,5 +243,25 @@ public final class Sockets {
 
 	public static void streamWriting(Object stream) {
 		writing(Native.stream(stream));
+	}
+
+	public static void unixConnecting(Object descriptor) {
+		connecting(Native.unix(descriptor));
+	}
+
+	public static void unixConnected(Object descriptor) {
+		connected(Native.unix(descriptor));
+	}
+
+	public static void unixReading(Object descriptor) {
+		reading(Native.unix(descriptor));
+	}
+
+	public static void unixWriting(Object descriptor) {
+		writing(Native.unix(descriptor));
+	}
+
+	public static void unixClosing(Object descriptor) {
+		closing(Native.unix(descriptor));
 	}
 }

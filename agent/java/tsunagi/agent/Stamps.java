@@ -17,6 +17,11 @@ public final class Stamps {
 	private static final int STAMPS_MAX = 65536;
 	private static final int LOCKS = 64;
 
+	/* What becomes of a stamp that is found. */
+	private static final int KEEPS = 0;
+	private static final int TAKES = 1;
+	private static final int TAKES_PASSED = 2; /* if it was not stamped where it was made */
+
 	private static final Stamp[] chains = new Stamp[32768];
 	private static final Object[] locks = new Object[LOCKS];
 	private static final AtomicInteger count = new AtomicInteger();
@@ -64,7 +69,7 @@ public final class Stamps {
 	/** 0: none. */
 	public static long of(Object object) {
 		try {
-			return find(object, false, 0);
+			return find(object, KEEPS, 0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 			return 0;
@@ -74,7 +79,7 @@ public final class Stamps {
 	/** As of(), and it is no longer stamped. */
 	public static long take(Object object) {
 		try {
-			return find(object, true, 0);
+			return find(object, TAKES, 0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 			return 0;
@@ -83,7 +88,12 @@ public final class Stamps {
 
 	/** The same, but 'none' if it is not stamped; 0: it is nobody's. */
 	static long take(Object object, long none) {
-		return find(object, true, none);
+		return find(object, TAKES, none);
+	}
+
+	/** Of what begins to run: what was stamped where it was made may run again, and keeps it. */
+	static long ofRun(Object object) {
+		return find(object, TAKES_PASSED, 0);
 	}
 
 	private static int place(int hash) {
@@ -125,7 +135,7 @@ public final class Stamps {
 		count.incrementAndGet();
 	}
 
-	private static long find(Object object, boolean isLast, long none) {
+	private static long find(Object object, int what, long none) {
 		int hash, place;
 
 		if (object == null || count.get() == 0 || !Context.isOn())
@@ -138,7 +148,7 @@ public final class Stamps {
 			for (Stamp s = chains[place]; s != null; before = s, s = s.next) {
 				if (s.hash != hash || s.get() != object)
 					continue;
-				if (isLast)
+				if (what == TAKES || what == TAKES_PASSED && !s.isMade)
 					unlink(place, before, s);
 				return s.context;
 			}

@@ -12,7 +12,7 @@ public final class Tasks {
 	/* Their threads serve whoever comes: the request that was the reason to start one is chance. */
 	private static final String[] WORKERS = {
 		"java.util.concurrent.ForkJoin", "java.util.concurrent.ThreadPoolExecutor",
-		"jdk.internal.misc.CarrierThread", "io.netty.util.concurrent.",
+		"jdk.internal.misc.CarrierThread", "io.netty.util.",
 		"kotlinx.coroutines.", "org.apache.hc.core5.", "jdk.internal.net.http.",
 	};
 

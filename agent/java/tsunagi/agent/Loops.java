@@ -1,0 +1,71 @@
+package tsunagi.agent;
+
+/**
+ * Event loops: threads that serve many sockets, a turn for each that is ready, and in between run the
+ * tasks that were handed to them. Netty's, and the I/O reactor of Apache's client.
+ *
+ * What a turn or a task works for ends with it. A turn begins with nothing, and learns from the socket
+ * that it reads; a task has what it was handed over with, or nothing.
+ */
+public final class Loops {
+	private Loops() {
+	}
+
+	public static void turn() {
+		try {
+			Local local = Local.current();
+
+			local.push(null);
+			local.set(0, false);
+			local.loops++;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void turned() {
+		Context.leaveLoop();
+		Context.pop();
+	}
+
+	/*
+	 * Around a task's run. Of the library's two methods that run a task one calls the other, not in
+	 * each version.
+	 */
+	public static void task(Object task) {
+		try {
+			Local local = Local.current();
+			boolean isInner = local.isRunning(task);
+
+			local.push(task);
+			if (!isInner)
+				local.set(Stamps.ofRun(task), false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Around what the loop takes out of its queue to run it: that is no message of the application. */
+	public static void taking() {
+		Tasks.taking();
+	}
+
+	public static void took() {
+		try {
+			Local local = Local.known();
+
+			if (local != null)
+				local.isTaking = false;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/**
+	 * Around what depends on a promise: it is of whoever waited for that, not of who keeps it. Where
+	 * several requests wait nobody knows, and it is left to the latter.
+	 */
+	public static void notifying(Object promise) {
+		Tasks.enter(promise);
+	}
+}
