@@ -68,4 +68,13 @@ public final class Loops {
 	public static void notifying(Object promise) {
 		Tasks.enter(promise);
 	}
+
+	/** The turn goes on for this command, as far as somebody gave it. */
+	public static void executing(Object command) {
+		try {
+			Context.mount(Stamps.of(command));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
 }

@@ -1,28 +1,30 @@
+import java.util.HashMap;
+import java.util.Map;
 import java.util.function.IntConsumer;
 
 /**
- * A service with the server and the client that are named: it calls the back end once for each request.
+ * A service with the server and the clients that are named: for each request, GET /CLIENT/ID, that client calls the
+ * back end once.
  *
- * java Front PORT BACK_PORT LOG SERVER CLIENT
+ * java Front PORT BACK_PORT LOG SERVER CLIENT...
  *
  * SERVER: see Servers; CLIENT: see Clients.
  */
 public final class Front {
 	private final RequestLog log;
 	private final String back;
-	private final Client client;
+	private final Map<String, Client> clients = new HashMap<>();
 
-	private Front(RequestLog log, String back, Client client) {
+	private Front(RequestLog log, String back) {
 		this.log = log;
 		this.back = back;
-		this.client = client;
 	}
 
 	private void handle(String path, IntConsumer answer) {
 		long start = RequestLog.now();
 		String called = "/back/" + RequestLog.id(path);
 
-		client.get(back + called).whenComplete((status, failure) -> {
+		clients.get(path.split("/")[1]).get(back + called).whenComplete((status, failure) -> {
 			int result = failure == null && status < 500 ? 200 : 502;
 
 			if (failure != null)
@@ -34,9 +36,10 @@ public final class Front {
 	}
 
 	public static void main(String[] args) throws Exception {
-		Client client = Clients.make(args[4], Integer.parseInt(args[1]));
-		Front front = new Front(new RequestLog(args[2]), "http://127.0.0.1:" + args[1], client);
+		Front front = new Front(new RequestLog(args[2]), "http://127.0.0.1:" + args[1]);
 
+		for (int i = 4; i < args.length; i++)
+			front.clients.put(args[i], Clients.make(args[i], Integer.parseInt(args[1])));
 		Servers.start(args[3], Integer.parseInt(args[0]), front::handle);
 		System.out.println("ready");
 	}

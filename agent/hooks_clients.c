@@ -1,0 +1,94 @@
+/*
+ * Clients that hand calls over in ways of their own. OkHttp: a call that has to wait for others to its
+ * host is handed to a thread by whichever of them ends. Apache's HttpClient: connections are waited for
+ * likewise, and its I/O reactor's threads send what they are told by commands.
+ */
+#include "hooks.h"
+
+#define CLASS(internal, from, to, list)                                        \
+	{                                                                      \
+		.name = internal, .oldest = from, .newest = to, .hooks = list, \
+		.n_hooks = sizeof(list) / sizeof(*list)                        \
+	}
+
+#define TASKS "tsunagi/agent/Tasks"
+#define LOOPS "tsunagi/agent/Loops"
+
+#define TASK(call, with)                                                              \
+	{                                                                             \
+		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
+		.owner = TASKS                                                        \
+	}
+#define PLAIN(class, call)                                          \
+	{                                                           \
+		.method = call, .descriptor = "()V", .owner = class \
+	}
+
+#define MADE                                                                       \
+	{                                                                          \
+		.method = "<init>", .descriptor = NULL, .exit = TASK("made", "a0") \
+	}
+/* In the name of whoever made the object. */
+#define AROUND(name, type)                                                           \
+	{                                                                            \
+		.method = name, .descriptor = type, .entry = {TASK("resume", "a0")}, \
+		.exit = PLAIN(TASKS, "leave"), .is_finally = true                    \
+	}
+#define TURN(name, type)                                                             \
+	{                                                                            \
+		.method = name, .descriptor = type, .entry = {PLAIN(LOOPS, "turn")}, \
+		.exit = PLAIN(LOOPS, "turned"), .is_finally = true                   \
+	}
+
+/* --- OkHttp */
+
+static const struct class_hook async_call[] = {
+	MADE, AROUND("run", "()V"), /* of 4 and 5 */
+	AROUND("execute", "()V"),   /* of 3, called by its superclass's run() */
+};
+
+/* --- Apache HttpClient 5 */
+
+/* What is made for an execution, in the thread that asks for it. A context may be shared by many. */
+static const struct class_hook execution[] = {
+	MADE,
+	AROUND("execute", NULL),
+	AROUND("connectEndpoint", NULL),
+};
+
+static const struct class_hook command[] = {
+	MADE,
+};
+
+static const struct class_hook duplexer[] = {
+	{.method = "execute",
+	 .descriptor = "(Lorg/apache/hc/core5/http/nio/command/RequestExecutionCommand;)V",
+	 .entry = {{"executing", "(Ljava/lang/Object;)V", "a1", NULL, LOOPS}}},
+};
+
+static const struct class_hook channel[] = {
+	TURN("handleIOEvent", "(I)V"),
+};
+
+/* Its callback is of whoever gave it, not of the request whose end completes it. */
+static const struct class_hook future[] = {
+	MADE,
+	AROUND("completed", "(Ljava/lang/Object;)Z"),
+	AROUND("failed", "(Ljava/lang/Exception;)Z"),
+	AROUND("cancel", "(Z)Z"),
+};
+
+#define CLIENT "org/apache/hc/client5/http/impl/async/"
+#define CORE   "org/apache/hc/core5/"
+
+static const struct hook_class classes[] = {
+	CLASS("okhttp3/RealCall$AsyncCall", "3.14.9", "3.14.9", async_call),
+	CLASS("okhttp3/internal/connection/RealCall$AsyncCall", "4.12.0", "5.3.2", async_call),
+	CLASS(CLIENT "InternalHttpAsyncExecRuntime", "5.2.3", "5.5.1", execution),
+	CLASS(CORE "http/nio/command/RequestExecutionCommand", "5.2.4", "5.3.6", command),
+	CLASS(CORE "http/impl/nio/ClientHttp1StreamDuplexer", "5.2.4", "5.3.6", duplexer),
+	CLASS(CORE "reactor/InternalChannel", "5.2.4", "5.3.6", channel),
+	CLASS(CORE "concurrent/BasicFuture", "5.2.4", "5.3.6", future),
+};
+
+const struct hook_table hooks_clients = {classes, sizeof(classes) / sizeof(*classes)};
