@@ -34,6 +34,11 @@
 		.method = name, .descriptor = type, .entry = {TASK("resume", "a0")}, \
 		.exit = PLAIN(TASKS, "leave"), .is_finally = true                    \
 	}
+#define CALLS(name, type)                                                             \
+	{                                                                             \
+		.method = name, .descriptor = type, .entry = {TASK("calling", "a0")}, \
+		.exit = PLAIN(TASKS, "leave"), .is_finally = true                     \
+	}
 #define TURN(name, type)                                                             \
 	{                                                                            \
 		.method = name, .descriptor = type, .entry = {PLAIN(LOOPS, "turn")}, \
@@ -43,8 +48,13 @@
 /* --- OkHttp */
 
 static const struct class_hook async_call[] = {
-	MADE, AROUND("run", "()V"), /* of 4 and 5 */
-	AROUND("execute", "()V"),   /* of 3, called by its superclass's run() */
+	MADE, CALLS("run", "()V"), /* of 4 and 5 */
+	CALLS("execute", "()V"),   /* of 3, called by its superclass's run() */
+};
+
+/* 5 connects by threads of its own, and waits for them at a queue. */
+static const struct class_hook call[] = {
+	CALLS("execute", "()Lokhttp3/Response;"),
 };
 
 /* --- Apache HttpClient 5 */
@@ -84,6 +94,8 @@ static const struct class_hook future[] = {
 static const struct hook_class classes[] = {
 	CLASS("okhttp3/RealCall$AsyncCall", "3.14.9", "3.14.9", async_call),
 	CLASS("okhttp3/internal/connection/RealCall$AsyncCall", "4.12.0", "5.3.2", async_call),
+	CLASS("okhttp3/RealCall", "3.14.9", "3.14.9", call),
+	CLASS("okhttp3/internal/connection/RealCall", "4.12.0", "5.3.2", call),
 	CLASS(CLIENT "InternalHttpAsyncExecRuntime", "5.2.3", "5.5.1", execution),
 	CLASS(CORE "http/nio/command/RequestExecutionCommand", "5.2.4", "5.3.6", command),
 	CLASS(CORE "http/impl/nio/ClientHttp1StreamDuplexer", "5.2.4", "5.3.6", duplexer),

@@ -113,6 +113,22 @@ public final class Tasks {
 		}
 	}
 
+	/**
+	 * As resume(), around a call that a thread makes and waits for: what it hears meanwhile from the
+	 * client's other threads is no message to it, and changes nothing.
+	 */
+	public static void calling(Object call) {
+		try {
+			Local local;
+
+			run(Stamps.of(call), null);
+			local = Local.current();
+			local.isOwn = local.context != 0;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	/** A pool's thread begins, with its first job. */
 	public static void workerBegins(Object worker) {
 		try {
