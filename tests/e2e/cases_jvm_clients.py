@@ -55,51 +55,73 @@ def hops(front, back, client, load):
             judge.Hop("server", "/back/{id}", outer="front", inner="back", pid=back.pid)]
 
 
-def judge_loads(run, daemon, front, back, clients):
+def judge_loads(run, daemon, services, clients, late=False):
+    """What the loads CLIENT-CONNECTIONS, or late-CLIENT, became."""
+    front, back = services
     time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
-    ours = [span for span in daemon.finish() if span["pid"] in run.pids() and "-before-" not in judge.span_path(span)]
+    ours = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()
     expected = []
     for client in clients:
-        for _, connections in LOADS:
-            load = f"{client}-{connections}"
-            expected += judge.expand(hops(front, back, client, load), logs, load)
+        for load in [f"late-{client}"] if late else [f"{client}-{connections}" for _, connections in LOADS]:
+            expected += judge.expand(hops(front, back, client, load), logs, load,
+                                     in_flight_before=daemon.ready_ns if late else 0)
     return expect_true(ours, expected)
 
 
-def cells(run, server, clients, versions="new", home=None, is_late=False):
-    """A late agent comes when there were 1,000 requests, and connections, threads and jobs are there."""
-    front, back = start(run, server, clients, versions, home)
-    before = []
-    if is_late:
-        before = [run.load_start(front.port, 1_000_000, 16, name=f"before-{client}", prefix=f"/{client}/",
-                                 id=f"before-{client}", rate=200, seconds=60) for client in clients]
-        time.sleep(5)
+def daemon_with_agent(run, front, home):
     load_agent(front, home)
     daemon = run.daemon()
     expect(state_of(daemon, front) == "in use", f"the agent: {state_of(daemon, front)}")
+    return daemon
+
+
+def cells(run, server, clients, versions="new", home=None):
+    """The agent comes before the first request."""
+    services = front, _ = start(run, server, clients, versions, home)
+    daemon = daemon_with_agent(run, front, home)
     for client in clients:
         for requests, connections in LOADS:
             run.load(front.port, scaled(requests), connections, name=f"{client}-{connections}", prefix=f"/{client}/",
                      id=f"{client}-{connections}")
-    for load in before:
-        load.stop()
-    return judge_loads(run, daemon, front, back, clients)
+    return judge_loads(run, daemon, services, clients)
 
 
-def make(server, group, clients):
+def cells_late(run, server, clients, versions="new", home=None):
+    """The agent comes after 1,000 requests, when all connections, threads and jobs are there."""
+    services = front, _ = start(run, server, clients, versions, home)
+    loads = [run.load_start(front.port, scaled(3_000 // len(clients)), 16, name=f"late-{client}",
+                            prefix=f"/{client}/", id=f"late-{client}", rate=400 / len(clients)) for client in clients]
+    time.sleep(2.5)
+    daemon = daemon_with_agent(run, front, home)
+    expect(all(load.running() for load in loads), "a load was over before the daemon was ready")
+    for load in loads:
+        status = load.wait(60)
+        expect(status == 0, f"load: {load.stdout} {load.stderr}")
+    return judge_loads(run, daemon, services, clients, late=True)
+
+
+def make(name, text, function, *arguments, java=17):
     def case(run):
-        return cells(run, server, clients)
-    case.__doc__ = f"Server {server}, clients that are {group}."
-    case.__name__ = f"case_jvm_{server}_{group}".replace("-", "_")
+        home = apps.java25_home() if java == 25 else None
+        if java == 25 and not home:
+            raise Skip("no Java 25 here")
+        return function(run, *arguments, home=home)
+    case.__doc__ = text
+    case.__name__ = "case_" + name.replace("-", "_")
     case.__module__ = __name__
-    return case
+    globals()[case.__name__] = case
 
 
 SERVERS = ["jdk", *(f"netty-{transport}-{how}" for transport in ("nio", "epoll")
                     for how in ("inline", "pool", "loop", "delayed", "executor"))]
 for _server in SERVERS:
     for _group, _clients in (("blocking", BLOCKING), ("handed", HANDED), ("loops", LOOPS)):
-        _case = make(_server, _group, _clients)
-        globals()[_case.__name__] = _case
+        make(f"jvm-{_server}-{_group}", f"Server {_server}; clients: {', '.join(_clients)}.", cells, _server, _clients)
+    make(f"jvm25-{_server}-late", f"Server {_server}, Java 25; all clients, when the agent comes late.", cells_late,
+         _server, BLOCKING + HANDED + LOOPS, java=25)
+for _server in ("netty-nio-inline", "netty-epoll-pool"):
+    for _versions in ("old", "oldest"):
+        make(f"jvm-{_server}-{_versions}", f"Server {_server}, {_versions} versions of the libraries; all clients.",
+             cells_late, _server, BLOCKING + HANDED + LOOPS, _versions)
