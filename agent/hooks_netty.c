@@ -85,10 +85,6 @@ static const struct class_hook unix_socket[] = {
 	 .exit = {"accepted", "(I)V", "r", NULL, SOCKETS}},
 };
 
-static const struct class_hook linux_socket[] = {
-	WRITES("sendFile", "(Lio/netty/channel/DefaultFileRegion;JJJ)J"),
-};
-
 /* --- tasks and promises */
 
 #define TO_TASK           "()Ljava/lang/Runnable;"
@@ -158,7 +154,6 @@ static const struct hook_class classes[] = {
 	CLASS(EPOLL "AbstractEpollChannel$AbstractEpollUnsafe", "4.1.94", "4.2.18", epoll_out),
 	CLASS(UNIX "FileDescriptor", "4.1.94", "4.2.18", descriptor),
 	CLASS(UNIX "Socket", "4.1.94", "4.2.18", unix_socket),
-	CLASS(EPOLL "LinuxSocket", "4.1.94", "4.2.18", linux_socket),
 	CLASS(CONCURRENT "AbstractEventExecutor", "4.1.94", "4.2.18", event_executor),
 	CLASS(CONCURRENT "SingleThreadEventExecutor", "4.1.94", "4.2.18", loop_thread),
 	CLASS(CONCURRENT "GlobalEventExecutor", "4.1.94", "4.2.18", global_executor),

@@ -21,6 +21,10 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.util.concurrent.DefaultEventExecutorGroup;
+import io.netty.util.concurrent.EventExecutorGroup;
+import io.netty.util.concurrent.GlobalEventExecutor;
+import io.netty.util.concurrent.NonStickyEventExecutorGroup;
+import io.netty.util.concurrent.UnorderedThreadPoolEventExecutor;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
@@ -32,7 +36,8 @@ import java.util.concurrent.TimeUnit;
 /**
  * jdk: the JDK's own, with a pool of threads. netty-nio, netty-epoll: Netty, where the request is handled "inline", by
  * the event loop that read it; "-pool", by a pool of threads; "-loop", by another event loop; "-delayed", by the same
- * one a millisecond later; "-executor", by a handler that has an executor of its own.
+ * one a millisecond later; "-executor", by a handler that has an executor of its own; "-global", by Netty's one thread
+ * for everybody; "-ordered", by an executor whose tasks others run.
  */
 final class Servers {
 	private Servers() {
@@ -93,6 +98,14 @@ final class Servers {
 	private static Executor[] executors(String how, boolean isEpoll) {
 		if (how.equals("pool"))
 			return new Executor[] {Executors.newFixedThreadPool(64)};
+		if (how.equals("global"))
+			return new Executor[] {GlobalEventExecutor.INSTANCE};
+		if (how.equals("ordered")) {
+			EventExecutorGroup ordered = new NonStickyEventExecutorGroup(
+				new UnorderedThreadPoolEventExecutor(4));
+
+			return new Executor[] {ordered.next(), ordered.next(), ordered.next()};
+		}
 		if (!how.equals("loop"))
 			return new Executor[] {Runnable::run};
 
