@@ -10,7 +10,7 @@ import time
 
 import apps
 import judge
-from cases_jvm import load_agent, state_of
+from cases_jvm_attach import AUTO, await_agent
 from harness import Skip, expect, expect_true, scaled
 
 SOURCE = apps.SOURCES / "clients"
@@ -55,7 +55,7 @@ def hops(front, back, client, load):
             judge.Hop("server", "/back/{id}", outer="front", inner="back", pid=back.pid)]
 
 
-def judge_loads(run, daemon, services, clients, late=False):
+def judge_loads(run, daemon, services, clients, late_ns=0):
     """What the loads CLIENT-CONNECTIONS, or late-CLIENT, became."""
     front, back = services
     time.sleep(1.5)  # what is printed within 1 s has been
@@ -64,23 +64,23 @@ def judge_loads(run, daemon, services, clients, late=False):
     logs = run.read_logs()
     expected = []
     for client in clients:
-        for load in [f"late-{client}"] if late else [f"{client}-{connections}" for _, connections in LOADS]:
+        for load in [f"late-{client}"] if late_ns else [f"{client}-{connections}" for _, connections in LOADS]:
             expected += judge.expand(hops(front, back, client, load), logs, load,
-                                     in_flight_before=daemon.ready_ns if late else 0)
+                                     in_flight_before=late_ns)
     return expect_true(ours, expected, least=scaled(1_000))
 
 
-def daemon_with_agent(run, front, home):
-    load_agent(front, home)
-    daemon = run.daemon()
-    expect(state_of(daemon, front) == "in use", f"the agent: {state_of(daemon, front)}")
-    return daemon
+def daemon_with_agent(run, front):
+    """And when its agent came into use, as time.time_ns()."""
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, front)
+    return daemon, time.time_ns()
 
 
 def cells(run, server, clients, versions="new", home=None):
     """The agent comes before the first request."""
     services = front, _ = start(run, server, clients, versions, home)
-    daemon = daemon_with_agent(run, front, home)
+    daemon, _ = daemon_with_agent(run, front)
     for client in clients:
         for requests, connections in LOADS:
             run.load(front.port, scaled(requests), connections, name=f"{client}-{connections}", prefix=f"/{client}/",
@@ -94,12 +94,12 @@ def cells_late(run, server, clients, versions="new", home=None):
     loads = [run.load_start(front.port, scaled(4_800 // len(clients)), 16, name=f"late-{client}",
                             prefix=f"/{client}/", id=f"late-{client}", rate=500 / len(clients)) for client in clients]
     time.sleep(2)
-    daemon = daemon_with_agent(run, front, home)
-    expect(all(load.running() for load in loads), "a load was over before the daemon was ready")
+    daemon, agent_ns = daemon_with_agent(run, front)
+    expect(all(load.running() for load in loads), "a load was over before the agent was in use")
     for load in loads:
         status = load.wait(60)
         expect(status == 0, f"load: {load.stdout} {load.stderr}")
-    return judge_loads(run, daemon, services, clients, late=True)
+    return judge_loads(run, daemon, services, clients, late_ns=agent_ns)
 
 
 def make(name, text, function, *arguments, java=17):

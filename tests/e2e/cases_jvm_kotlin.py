@@ -9,7 +9,7 @@ import time
 
 import apps
 from cases_chains import need
-from cases_jvm import load_agent, state_of
+from cases_jvm_attach import AUTO, await_agent
 from harness import Failure, Skip, expect, expect_true
 from judge import Hop, expand
 
@@ -49,9 +49,8 @@ def chain(run, engine, client, routes=ROUTES, home=None, before=0):
     for route in routes if before else ():
         run.load(front.port, before // len(routes), 64, name=f"before-{route}", prefix=f"/{route}/",
                  id=f"before-{route}")
-    load_agent(front, home)
-    daemon = run.daemon()
-    expect(state_of(daemon, front) == "in use", f"the agent: {state_of(daemon, front)}")
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, front)
 
     loads = []
     for route in routes:
