@@ -156,8 +156,14 @@ static const struct class_hook timer_queue[] = {
 #define PUT    "(Ljava/lang/Object;)V"
 #define OFFER  "(Ljava/lang/Object;)Z"
 #define OFFER2 "(Ljava/lang/Object;JLjava/util/concurrent/TimeUnit;)Z"
-#define TAKE   "()Ljava/lang/Object;"
-#define POLL   "(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;"
+/* With the queue itself. */
+#define MESSAGE(call, with)                                                              \
+	{                                                                                \
+		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
+		.loads = with, .owner = TASKS                                            \
+	}
+#define TAKE "()Ljava/lang/Object;"
+#define POLL "(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;"
 
 /* Many messages at once are nobody's. */
 #define DRAINS AT_EXIT("drainTo", NULL, PLAIN(TASKS, "drained"))
@@ -167,47 +173,47 @@ static const struct class_hook timer_queue[] = {
  * it was rewritten.
  */
 static const struct class_hook queue[] = {
-	AT_ENTRY("put", PUT, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
-	AT_EXIT("dequeue", TAKE, TASK("received", "r")),
+	AT_ENTRY("put", PUT, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offer", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offer", OFFER2, MESSAGE("sent", "a1a0")),
+	AT_EXIT("dequeue", TAKE, MESSAGE("received", "ra0")),
 	DRAINS,
 };
 
 /* Its other methods end in these. */
 static const struct class_hook deque[] = {
-	AT_ENTRY("putFirst", PUT, TASK("sent", "a1")),
-	AT_ENTRY("putLast", PUT, TASK("sent", "a1")),
-	AT_ENTRY("offerFirst", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("offerLast", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("offerFirst", OFFER2, TASK("sent", "a1")),
-	AT_ENTRY("offerLast", OFFER2, TASK("sent", "a1")),
-	AT_EXIT("unlinkFirst", TAKE, TASK("received", "r")),
-	AT_EXIT("unlinkLast", TAKE, TASK("received", "r")),
+	AT_ENTRY("putFirst", PUT, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("putLast", PUT, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offerFirst", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offerLast", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offerFirst", OFFER2, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offerLast", OFFER2, MESSAGE("sent", "a1a0")),
+	AT_EXIT("unlinkFirst", TAKE, MESSAGE("received", "ra0")),
+	AT_EXIT("unlinkLast", TAKE, MESSAGE("received", "ra0")),
 	DRAINS,
 };
 
 /* Whoever waits in these has no other place where it goes on. */
-#define HANDED_OVER                                           \
-	AT_EXIT("take", TAKE, TASK("received", "r")),         \
-		AT_EXIT("poll", POLL, TASK("received", "r")), \
-		AT_EXIT("poll", TAKE, TASK("received", "r")), DRAINS
+#define HANDED_OVER                                                \
+	AT_EXIT("take", TAKE, MESSAGE("received", "ra0")),         \
+		AT_EXIT("poll", POLL, MESSAGE("received", "ra0")), \
+		AT_EXIT("poll", TAKE, MESSAGE("received", "ra0")), DRAINS
 
 static const struct class_hook synchronous_queue[] = {
-	AT_ENTRY("put", PUT, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
+	AT_ENTRY("put", PUT, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offer", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offer", OFFER2, MESSAGE("sent", "a1a0")),
 	HANDED_OVER,
 };
 
 static const struct class_hook transfer_queue[] = {
-	AT_ENTRY("put", PUT, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("offer", OFFER2, TASK("sent", "a1")),
-	AT_ENTRY("add", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("transfer", PUT, TASK("sent", "a1")),
-	AT_ENTRY("tryTransfer", OFFER, TASK("sent", "a1")),
-	AT_ENTRY("tryTransfer", OFFER2, TASK("sent", "a1")),
+	AT_ENTRY("put", PUT, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offer", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("offer", OFFER2, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("add", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("transfer", PUT, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("tryTransfer", OFFER, MESSAGE("sent", "a1a0")),
+	AT_ENTRY("tryTransfer", OFFER2, MESSAGE("sent", "a1a0")),
 	HANDED_OVER,
 };
 

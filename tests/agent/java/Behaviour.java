@@ -180,7 +180,7 @@ public class Behaviour {
 		if (args[0].equals("agent")) {
 			while (!isThere())
 				Thread.sleep(5);
-			Thread.sleep(1500);
+			System.in.read(); /* it is ready a moment later, and the runner knows when */
 		}
 		mount();
 		queues();

@@ -96,7 +96,7 @@ public class Clients {
 				mount = Class.forName("tsunagi.agent.Context", false, null)
 						.getMethod("mount", long.class);
 				field.setAccessible(true);
-				Thread.sleep(1500);
+				System.in.read(); /* it is ready a moment later, and the runner knows when */
 				words = (LongBuffer) field.get(null);
 			} catch (ClassNotFoundException notYet) {
 				Thread.sleep(5);

@@ -227,7 +227,7 @@ public class Servers {
 				Thread.sleep(5);
 			}
 		}
-		Thread.sleep(1500);
+		System.in.read(); /* it is ready a moment later, and the runner knows when */
 		/* What a thread was blocked in when the agent came, it finishes as it began. */
 		for (int i = 0; i < 4; i++) {
 			request(oldBlocking[i]);

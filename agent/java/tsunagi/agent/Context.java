@@ -90,7 +90,7 @@ public final class Context {
 				return;
 			local = Local.toTake(context);
 			if (local != null && !local.isOwn)
-				local.set(context, false);
+				local.adopt(context);
 		} catch (Throwable cause) {
 			fail(cause);
 		}

@@ -1,5 +1,6 @@
 package tsunagi.agent;
 
+import java.lang.ref.WeakReference;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 
@@ -14,6 +15,8 @@ final class Local {
 
 	/* Deeper nesting is counted, not remembered: its end leaves the thread without a context. */
 	private static final int DEPTH_MAX = 32;
+
+	private static final int TAKEN_MAX = 4;
 
 	/* JDK's own kind keeps to the OS thread, also while a virtual one runs on it. */
 	private static final ThreadLocal<Local> THREAD = carrierLocal();
@@ -32,6 +35,7 @@ final class Local {
 	long context;
 	private long receiving;
 	boolean isOwn; /* not taken over with a birth, a job or a message */
+	private Hold hold = Hold.LOOSE;
 	boolean isTaking; /* it looks for its pool's next job */
 	int reads; /* the server's socket that it reads, see Sockets */
 	int loops;
@@ -39,7 +43,17 @@ final class Local {
 	private int depth;
 	private long[] contexts;
 	private boolean[] owns;
+	private Hold[] holds;
 	private Object[] jobs;
+	private WeakReference<?>[] taken; /* the last messages, each with its queue behind it */
+	private int takenLast;
+
+	/** What a message out of a queue does to a context that is not the thread's own. */
+	private enum Hold {
+		LOOSE, /* it was born with, or with a message, or is none: takes its place */
+		FIRM, /* it runs a job for it: if it is of another's, the job is nobody's */
+		MIXED, /* nobody's: nothing until the job ends */
+	}
 
 	private Local(LongBuffer slot) {
 		this.slot = slot;
@@ -113,9 +127,54 @@ final class Local {
 	void set(long context, boolean isOwn) {
 		this.context = context;
 		this.isOwn = isOwn && context != 0;
+		this.hold = context != 0 ? Hold.FIRM : Hold.LOOSE;
 		ofThread().slot.put(CONTEXT, context);
 		if (coroutine != null)
 			coroutine.follow(context, this.isOwn);
+	}
+
+	/** It came with a birth or a message: the next message replaces it. */
+	void adopt(long context) {
+		set(context, false);
+		hold = Hold.LOOSE;
+	}
+
+	/** It is nobody's, as long as it runs the job that it runs. */
+	void mix() {
+		boolean isFirm = hold != Hold.LOOSE;
+
+		set(0, false);
+		hold = isFirm ? Hold.MIXED : Hold.LOOSE;
+	}
+
+	/** A message came out of a queue, sent with 'context'; or a thing out of a pool. */
+	void receive(long context, Object message, Object queue) {
+		boolean isPool = Queues.isPool(queue);
+
+		if (!isPool)
+			take(message, queue);
+		if (isOwn || hold == Hold.MIXED)
+			return;
+		if (hold == Hold.LOOSE)
+			adopt(isPool ? 0 : context);
+		else if (!isPool && context != this.context)
+			mix();
+	}
+
+	private void take(Object message, Object queue) {
+		if (taken == null)
+			taken = new WeakReference<?>[2 * TAKEN_MAX];
+		takenLast = (takenLast + 1) % TAKEN_MAX;
+		taken[2 * takenLast] = new WeakReference<Object>(message);
+		taken[2 * takenLast + 1] = new WeakReference<Object>(queue);
+	}
+
+	/** Whether it puts back what it took out. */
+	boolean gives(Object message, Object queue) {
+		for (int i = 0; taken != null && i < 2 * TAKEN_MAX; i += 2)
+			if (taken[i] != null && taken[i].get() == message && taken[i + 1].get() == queue)
+				return true;
+		return false;
 	}
 
 	void setReceiving(long context) {
@@ -154,6 +213,7 @@ final class Local {
 			grow();
 		contexts[at] = context;
 		owns[at] = isOwn;
+		holds[at] = hold;
 		jobs[at] = job;
 	}
 
@@ -166,15 +226,18 @@ final class Local {
 		int size = contexts == null ? 4 : contexts.length * 2;
 		long[] moreContexts = new long[size];
 		boolean[] moreOwns = new boolean[size];
+		Hold[] moreHolds = new Hold[size];
 		Object[] moreJobs = new Object[size];
 
 		if (contexts != null) {
 			System.arraycopy(contexts, 0, moreContexts, 0, contexts.length);
 			System.arraycopy(owns, 0, moreOwns, 0, owns.length);
+			System.arraycopy(holds, 0, moreHolds, 0, holds.length);
 			System.arraycopy(jobs, 0, moreJobs, 0, jobs.length);
 		}
 		contexts = moreContexts;
 		owns = moreOwns;
+		holds = moreHolds;
 		jobs = moreJobs;
 	}
 
@@ -192,6 +255,7 @@ final class Local {
 		job = jobs[at];
 		jobs[at] = null;
 		set(contexts[at], owns[at]);
+		hold = holds[at];
 		return job;
 	}
 

@@ -183,8 +183,8 @@ public final class Tasks {
 			local.reset(context);
 	}
 
-	/** A message came out of a queue: its receiver goes on with what it was sent with. */
-	public static void received(Object message) {
+	/** A message came out of a queue: its receiver goes on with what it was sent with, see Local. */
+	public static void received(Object message, Object queue) {
 		try {
 			Local local;
 			long context;
@@ -192,10 +192,13 @@ public final class Tasks {
 			if (message == null || !Context.isOn())
 				return;
 			local = Local.known();
-			if (local != null && (local.isOwn || local.isTaking))
+			if (local != null && local.isTaking)
 				return;
-			context = Stamps.take(message);
-			Context.adopt(context);
+			context = local != null && local.isOwn ? 0 : Stamps.take(message);
+			if (local == null && context != 0)
+				local = Local.current();
+			if (local != null)
+				local.receive(context, message, queue);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -203,7 +206,14 @@ public final class Tasks {
 
 	/** Any number of messages came out of a queue at once. */
 	public static void drained() {
-		Context.adopt(0);
+		try {
+			Local local = Context.isOn() ? Local.known() : null;
+
+			if (local != null && !local.isOwn)
+				local.mix();
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
 	}
 
 	/** Values that are shared by their nature say nothing of who sent them. */
@@ -214,11 +224,17 @@ public final class Tasks {
 		       || message.getClass().getName().equals("kotlin.Unit");
 	}
 
-	public static void sent(Object message) {
+	public static void sent(Object message, Object queue) {
 		try {
+			Local local;
+
 			if (!Context.isOn() || isShared(message))
 				return;
-			Stamps.pass(message);
+			local = Local.known();
+			if (local != null && local.gives(message, queue))
+				Queues.addPool(queue);
+			if (!Queues.isPool(queue))
+				Stamps.pass(message);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}

@@ -64,7 +64,7 @@ private fun awaitAgent() {
 		} catch (notYet: ClassNotFoundException) {
 			Thread.sleep(5)
 		}
-	Thread.sleep(1500) // it says that it is there a moment before it is
+	System.`in`.read() // it is ready a moment later, and the runner knows when
 	val lookup = MethodHandles.publicLookup()
 	val nothing = Void.TYPE
 
