@@ -147,6 +147,13 @@ final class Local {
 		hold = isFirm ? Hold.MIXED : Hold.LOOSE;
 	}
 
+	/** No message changes it, until pop(). */
+	void call(long context) {
+		set(context, true);
+		if (context == 0)
+			hold = Hold.MIXED;
+	}
+
 	/** A message came out of a queue, sent with 'context'; or a thing out of a pool. */
 	void receive(long context, Object message, Object queue) {
 		boolean isPool = Queues.isPool(queue);

@@ -40,12 +40,20 @@ public final class Tasks {
 		Stamps.put(job);
 	}
 
-	/* A virtual thread has its context with it; what moves it on is chance. */
+	/*
+	 * Whoever passes these on does so by chance: a virtual thread has its context with it; a call of
+	 * OkHttp that had to wait is of whoever made it, also if that was before the agent came, and not
+	 * of whoever ends and lets it go.
+	 */
+	private static boolean isPassedByChance(Object job) {
+		String name = job.getClass().getName();
+
+		return name.startsWith("java.lang.VirtualThread") || name.startsWith("okhttp3.");
+	}
+
 	public static void passed(Object job) {
 		try {
-			if (!Context.isOn() || job == null)
-				return;
-			if (!job.getClass().getName().startsWith("java.lang.VirtualThread"))
+			if (Context.isOn() && job != null && !isPassedByChance(job))
 				Stamps.pass(job);
 		} catch (Throwable cause) {
 			Context.fail(cause);
@@ -115,15 +123,16 @@ public final class Tasks {
 
 	/**
 	 * As resume(), around a call that a thread makes and waits for: what it hears meanwhile from the
-	 * client's other threads is no message to it, and changes nothing.
+	 * client's other threads is no message to it, and changes nothing, also if it is nobody's: made
+	 * before the agent came, or for no request.
 	 */
 	public static void calling(Object call) {
 		try {
-			Local local;
+			long context = Stamps.of(call);
+			Local local = Local.current();
 
-			run(Stamps.of(call), null);
-			local = Local.current();
-			local.isOwn = local.context != 0;
+			local.push(null);
+			local.call(context != 0 ? context : local.context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -228,7 +237,7 @@ public final class Tasks {
 		try {
 			Local local;
 
-			if (!Context.isOn() || isShared(message))
+			if (!Context.isOn() || isShared(message) || isPassedByChance(message))
 				return;
 			local = Local.known();
 			if (local != null && local.gives(message, queue))
