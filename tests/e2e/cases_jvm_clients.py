@@ -102,18 +102,6 @@ def cells_late(run, server, clients, versions="new", home=None):
     return judge_loads(run, daemon, services, clients, late_ns=agent_ns)
 
 
-def make(name, text, function, *arguments, java=17):
-    def case(run):
-        home = apps.java25_home() if java == 25 else None
-        if java == 25 and not home:
-            raise Skip("no Java 25 here")
-        return function(run, *arguments, home=home)
-    case.__doc__ = text
-    case.__name__ = "case_" + name.replace("-", "_")
-    case.__module__ = __name__
-    globals()[case.__name__] = case
-
-
 GROUPS = {"blocking": BLOCKING, "handed": HANDED, "loops": LOOPS}
 # What is handed on by Netty's own executors is the same for both transports.
 SERVERS = {
@@ -121,13 +109,32 @@ SERVERS = {
                      "netty-epoll-inline", "netty-epoll-pool", "netty-epoll-loop"], list(GROUPS)),
     **dict.fromkeys(["netty-nio-executor", "netty-nio-global", "netty-nio-ordered"], ["handed"]),
 }
-for _server, _groups in SERVERS.items():
-    for _group in _groups:
-        make(f"jvm-{_server}-{_group}", f"Server {_server}; clients: {', '.join(GROUPS[_group])}.", cells, _server,
-             GROUPS[_group])
-    make(f"jvm25-{_server}-late", f"Server {_server}, Java 25; all clients, when the agent comes late.", cells_late,
-         _server, BLOCKING + HANDED + LOOPS, java=25)
-for _server in ("netty-nio-inline", "netty-epoll-pool"):
-    for _versions in ("old", "oldest"):
-        make(f"jvm-{_server}-{_versions}", f"Server {_server}, {_versions} versions of the libraries; all clients.",
-             cells_late, _server, BLOCKING + HANDED + LOOPS, _versions)
+
+
+def make(server, group="all", versions="new", java=17, late=False):
+    def case(run):
+        home = apps.java_home(str(java)) if java != 17 else None
+        if java != 17 and not home:
+            raise Skip(f"no Java {java} here")
+        clients = GROUPS.get(group, BLOCKING + HANDED + LOOPS)
+        return (cells_late if late else cells)(run, server, clients, versions, home)
+    case.__doc__ = (f"Server {server}, Java {java}, {versions} versions of the libraries; clients: {group}"
+                    f"{'; the agent comes late' if late else ''}.")
+    words = [f"jvm{java if java != 17 else ''}", server, group if group != "all" else "",
+             versions if versions != "new" else "", "late" if late else ""]
+    case.__name__ = "case_" + "_".join(word for word in words if word).replace("-", "_")
+    case.__module__ = __name__
+    globals()[case.__name__] = case
+
+
+# All cells: tests/jvm/run. These are in each one's ways.
+make("jdk", "handed")
+make("netty-nio-inline", "blocking")
+make("netty-nio-loop", "loops")
+make("netty-epoll-pool", "handed")
+make("netty-epoll-inline", "loops")
+make("netty-nio-executor", "handed")
+make("netty-nio-global", "handed")
+make("netty-nio-inline", versions="old", late=True)
+make("netty-epoll-pool", versions="oldest", late=True)
+make("netty-nio-delayed", java=25, late=True)

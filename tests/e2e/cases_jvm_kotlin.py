@@ -1,8 +1,8 @@
 """Ktor services with the agent in them: whatever coroutine calls the backend, by whatever client, its call has the
 request for its parent. Absent is a failure.
 
-Each case starts one service, loads the agent before its first request or after 1,000, and drives one route after the
-other over connections that are kept alive.
+Each case has one service and drives its routes over connections that are kept alive; the agent comes before the first
+request, or after 1,000.
 """
 
 import time
@@ -43,68 +43,69 @@ def ktor(run, engine, client, home=None):
     return front, back
 
 
-def chain(run, engine, client, routes=ROUTES, home=None, before=0):
-    """200 requests in order, 1,000 at 16 and 1,000 at 64 connections, over all routes; the verdict as text."""
-    front, back = ktor(run, engine, client, home)
-    for route in routes if before else ():
-        run.load(front.port, before // len(routes), 64, name=f"before-{route}", prefix=f"/{route}/",
-                 id=f"before-{route}")
-    daemon = run.daemon(run.config(AUTO))
-    await_agent(daemon, front)
-
-    loads = []
-    for route in routes:
-        for requests, connections in ((200, 1), (1_000, 16), (1_000, 64)):
-            name = f"{route}-{connections}"
-            run.load(front.port, requests // len(routes), connections, name=name, prefix=f"/{route}/",
-                     id=f"on-{name}", traceparent=20)
-            loads.append((route, name))
+def judge_loads(run, daemon, services, loads, late_ns=0):
+    """What the loads, each (route, name), became. Those before 'late_ns' may lack something."""
     time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()
-    expected = [one for route, name in loads for one in expand(hops(route, name, front, back), logs, load=name)]
+    expected = [one for route, name in loads
+                for one in expand(hops(route, name, *services), logs, load=name, in_flight_before=late_ns)]
     return expect_true(spans, expected)
 
 
-def case_ktor_cio_cio(run):
-    """Ktor's CIO engine, calls by its CIO client."""
-    return chain(run, "cio", "cio")
+def chain(run, engine, client, routes=ROUTES, home=None, share=None):
+    """200 requests in order, 1,000 at 16 and 1,000 at 64 connections, each route's 'share' of them (by default all make
+    so many together); the verdict as text."""
+    services = front, _ = ktor(run, engine, client, home)
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, front)
+    loads = []
+    for route in routes:
+        for requests, connections in ((200, 1), (1_000, 16), (1_000, 64)):
+            name = f"{route}-{connections}"
+            run.load(front.port, int(requests * (share or 1 / len(routes))), connections, name=name,
+                     prefix=f"/{route}/", id=f"on-{name}", traceparent=20)
+            loads.append((route, name))
+    return judge_loads(run, daemon, services, loads)
 
 
-def case_ktor_cio_cio_late(run):
-    """The same; the agent comes when all connections and coroutines are there."""
-    return chain(run, "cio", "cio", before=1_000)
+def chain_late(run, engine, client, routes=ROUTES, home=None):
+    """The agent comes after 1,000 requests, when all connections and coroutines are there, and these go on."""
+    services = front, _ = ktor(run, engine, client, home)
+    running = [run.load_start(front.port, 4_800 // len(routes), 16, name=f"late-{route}", prefix=f"/{route}/",
+                              id=f"late-{route}", rate=500 / len(routes)) for route in routes]
+    time.sleep(2)
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, front)
+    late_ns = time.time_ns()
+    expect(all(load.running() for load in running), "a load was over before the agent was in use")
+    for load in running:
+        expect(load.wait(60) == 0, f"load: {load.stdout} {load.stderr}")
+    return judge_loads(run, daemon, services, [(route, f"late-{route}") for route in routes], late_ns)
 
 
-def case_ktor_cio_java(run):
-    """Calls by java.net.http through Ktor's client."""
-    return chain(run, "cio", "java")
+def make(engine, client, java=17, late=False):
+    def case(run):
+        home = apps.java_home(str(java)) if java != 17 else None
+        if java != 17 and not home:
+            raise Skip(f"no Java {java} here")
+        routes = ROUTES if java < 21 else (*ROUTES, "vt")
+        return (chain_late if late else chain)(run, engine, client, routes, home)
+    case.__doc__ = f"Ktor's {engine} engine, {client} calls, Java {java}{', the agent comes late' if late else ''}."
+    version = java if java != 17 else ""
+    case.__name__ = f"case_ktor{version}_{engine}_{client}{'_late' if late else ''}".replace("-", "_")
+    case.__module__ = __name__
+    globals()[case.__name__] = case
 
 
-def case_ktor_cio_java_late(run):
-    """The same; the agent comes when all connections and coroutines are there."""
-    return chain(run, "cio", "java", before=1_000)
-
-
-def case_ktor_cio_jdk_send(run):
-    """Calls by java.net.http's send(), in Dispatchers.IO."""
-    return chain(run, "cio", "jdk-send")
-
-
-def case_ktor_cio_jdk_send_async(run):
-    """Calls by java.net.http's sendAsync()."""
-    return chain(run, "cio", "jdk-send-async")
-
-
-def case_ktor_cio_url_connection(run):
-    """Calls by HttpURLConnection, in Dispatchers.IO."""
-    return chain(run, "cio", "url-connection")
-
-
-def case_ktor25_cio_cio(run):
-    """JDK 25; a virtual thread calls too."""
-    home = apps.java25_home()
-    if not home:
-        raise Skip("no Java 25 here")
-    return chain(run, "cio", "cio", routes=(*ROUTES, "vt"), home=home)
+# All cells: tests/jvm/run. These are in each one's ways.
+for _engine, _clients in {"cio": ["cio", "java", "jdk-send", "url-connection"],
+                          "netty-nio": ["okhttp", "apache5"],
+                          "netty-epoll": ["okhttp-execute", "jdk-send-async"]}.items():
+    for _client in _clients:
+        make(_engine, _client)
+make("cio", "cio", late=True)
+make("netty-epoll", "okhttp-enqueue", late=True)
+make("netty-nio", "cio", java=21, late=True)
+make("cio", "okhttp", java=25)
