@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "metrics/metrics.h"
-#include "probe/jvm_control.h"
 #include "probe/jvm_loader.h"
 
 #define SERVES_NS    NSEC_PER_SEC        /* listening for so long is serving */
@@ -19,12 +19,13 @@
 #define RETRY_MAX_NS (60 * NSEC_PER_SEC) /* ... up to this */
 #define FAILURES_MAX 3                   /* then it is left alone: each one signals it */
 #define FAILURE_NS   (10 * NSEC_PER_SEC) /* between them */
-#define LOADERS_MAX  4                   /* processes at a time */
+#define LOADERS_MAX  8                   /* processes at a time */
+#define STOP_MS      1000
 
 enum phase {
 	WAITS,   /* until it serves, and 'next_ns' */
-	LOADS,   /* 'loader' is at it */
-	IS_USED, /* 'address' and 'slot' */
+	LOADS,   /* 'loader' is at it, for what 'is_wanted' was */
+	IS_USED, /* 'slot' */
 	IS_LEFT, /* 'state' says why */
 };
 
@@ -33,12 +34,12 @@ struct agent {
 	uint32_t proc_id, pid;
 	uint64_t start_ns;
 	bool is_wanted;
+	bool was_wanted; /* when 'loader' was started */
 	enum phase phase;
 	uint64_t listens_ns; /* since when, as far as we looked; 0: it does not */
 	uint64_t next_ns;    /* when to try again */
 	unsigned int delays, failures;
 	struct jvm_loader *loader;
-	uint64_t address;
 	int64_t slot;
 	char state[256];
 };
@@ -85,14 +86,6 @@ __attribute__((format(printf, 3, 4))) static void agent_enter(struct agent *agen
 	va_end(args);
 }
 
-static void agent_switch_off(struct agent *agent)
-{
-	if (agent->phase == IS_USED)
-		jvm_control_enable(agent->pid, agent->address, false);
-	agent->address = 0;
-	agent->slot = 0;
-}
-
 static void agent_free(struct jvm_agents *a, struct agent *agent)
 {
 	for (size_t i = 0; agent->loader && i < LOADERS_MAX; i++)
@@ -119,7 +112,7 @@ void jvm_agents_free(struct jvm_agents *a)
 	free(a);
 }
 
-/* --- an agent that is there */
+/* --- what is done about one */
 
 static void agent_delay(struct agent *agent, uint64_t now)
 {
@@ -128,50 +121,6 @@ static void agent_delay(struct agent *agent, uint64_t now)
 	agent->delays++;
 	agent->next_ns = now + MIN(delay, RETRY_MAX_NS);
 }
-
-static void agent_use(struct agent *agent, const struct jvm_control_view *view)
-{
-	if (jvm_control_enable(agent->pid, view->address, agent->is_wanted) != 0) {
-		agent_enter(agent, IS_LEFT, "not to be switched on");
-	} else if (!agent->is_wanted) {
-		agent_enter(agent, IS_LEFT, "switched off (jvm.agent)");
-	} else {
-		agent->address = view->address;
-		agent->slot = view->slot;
-		agent_enter(agent, IS_USED, "in use%s%s", view->reason[0] ? ", but: " : "",
-			    view->reason);
-		metrics_increment(METRIC_JVM_AGENTS_USED);
-	}
-}
-
-/* Whether there is one; then 'phase' says what came of it. */
-static bool agent_look(struct agent *agent, uint64_t now)
-{
-	struct jvm_control_view view;
-	int r = jvm_control_find(agent->pid, &view);
-
-	if (r == JVM_CONTROL_NONE || r == -ENOENT || r == -ESRCH)
-		return false;
-	if (r == JVM_CONTROL_OTHER) {
-		jvm_control_enable(agent->pid, view.address, false);
-		agent_enter(agent, IS_LEFT,
-			    "of another version, switched off: restart the process to trace its "
-			    "tasks");
-	} else if (r < 0) {
-		agent_enter(agent, IS_LEFT, "not readable: %s", strerror(-r));
-	} else if (view.is_loading) {
-		agent_enter(agent, WAITS, "being loaded");
-		agent_delay(agent, now);
-	} else if (!view.is_ready) {
-		agent_enter(agent, IS_LEFT, "not ready%s%s", view.reason[0] ? ": " : "",
-			    view.reason);
-	} else {
-		agent_use(agent, &view);
-	}
-	return true;
-}
-
-/* --- an agent that is to be loaded */
 
 static bool serves(const struct jvm_agents *a, struct agent *agent)
 {
@@ -191,22 +140,31 @@ static void agent_load(struct jvm_agents *a, struct agent *agent)
 
 	if (a->n_loaders == LOADERS_MAX || !serves(a, agent))
 		return;
-	if (agent_look(agent, a->now_ns)) { /* somebody else has */
-		if (agent->phase == IS_USED)
-			a->options.used(a->options.userdata, agent->proc_id);
-		return;
-	}
-	r = jvm_loader_new(agent->pid, agent->start_ns, &agent->loader);
+	agent->was_wanted = agent->is_wanted;
+	r = jvm_loader_new(agent->is_wanted ? JVM_LOADER_USE : JVM_LOADER_OFF, agent->pid,
+			   agent->start_ns, &agent->loader);
 	if (r < 0) {
 		agent_enter(agent, WAITS, "not loaded: cannot start a process: %s", strerror(-r));
 		agent_delay(agent, a->now_ns);
 		return;
 	}
 	a->n_loaders++;
-	agent_enter(agent, LOADS, "being loaded");
+	agent_enter(agent, LOADS, agent->is_wanted ? "being loaded" : "off (jvm.agent)");
 }
 
-static void agent_fail(struct agent *agent, const char *reason, uint64_t now)
+static void agent_used(struct jvm_agents *a, struct agent *agent,
+		       const struct jvm_loader_result *result)
+{
+	agent->slot = result->slot;
+	agent_enter(agent, IS_USED, "in use%s%s", result->reason[0] ? ", but: " : "",
+		    result->reason);
+	metrics_increment(METRIC_JVM_AGENTS_USED);
+	if (result->is_new)
+		metrics_increment(METRIC_JVM_AGENTS_LOADED);
+	a->options.used(a->options.userdata, agent->proc_id);
+}
+
+static void agent_failed(struct agent *agent, const char *reason, uint64_t now)
 {
 	metrics_increment(METRIC_JVM_AGENTS_FAILED);
 	agent->failures++;
@@ -215,42 +173,26 @@ static void agent_fail(struct agent *agent, const char *reason, uint64_t now)
 	agent->next_ns = now + FAILURE_NS * agent->failures;
 }
 
-static void agent_loaded(struct jvm_agents *a, struct agent *agent)
+static void agent_conclude(struct jvm_agents *a, struct agent *agent,
+			   const struct jvm_loader_result *result)
 {
-	metrics_increment(METRIC_JVM_AGENTS_LOADED);
-	log_debug("Loaded the agent into the JVM %" PRIu32, agent->pid);
-	if (!agent_look(agent, a->now_ns))
-		agent_fail(agent, "the JVM says that it is, but it is not there", a->now_ns);
-	else if (agent->phase == IS_USED)
-		a->options.used(a->options.userdata, agent->proc_id);
-}
-
-static void agent_follow(struct jvm_agents *a, struct agent *agent)
-{
-	struct jvm_attach_result result;
-
-	if (!jvm_loader_has_ended(agent->loader, &result))
-		return;
-	jvm_loader_free(TAKE_PTR(agent->loader));
-	a->n_loaders--;
-
-	switch (result.outcome) {
+	switch (result->outcome) {
 	case JVM_ATTACH_LOADED:
-		agent_loaded(a, agent);
+		agent_used(a, agent, result);
 		break;
 	case JVM_ATTACH_NOT_YET:
-		agent_enter(agent, WAITS, "not loaded yet: %s", result.reason);
+		agent_enter(agent, WAITS, "not loaded yet: %s", result->reason);
 		agent_delay(agent, a->now_ns);
 		break;
 	case JVM_ATTACH_FAILED:
-		agent_fail(agent, result.reason, a->now_ns);
+		agent_failed(agent, result->reason, a->now_ns);
 		break;
 	case JVM_ATTACH_REFUSED:
 		metrics_increment(METRIC_JVM_AGENTS_REFUSED);
-		agent_enter(agent, IS_LEFT, "not loaded: %s", result.reason);
+		agent_enter(agent, IS_LEFT, "not loaded: %s", result->reason);
 		log_info("No agent in the JVM %" PRIu32
 			 ", tasks that it hands over have no parent: %s",
-			 agent->pid, result.reason);
+			 agent->pid, result->reason);
 		break;
 	case JVM_ATTACH_GONE:
 	case _JVM_ATTACH_OUTCOME_MAX:
@@ -259,17 +201,34 @@ static void agent_follow(struct jvm_agents *a, struct agent *agent)
 	}
 }
 
+static void agent_follow(struct jvm_agents *a, struct agent *agent)
+{
+	struct jvm_loader_result result;
+
+	if (!jvm_loader_has_ended(agent->loader, &result))
+		return;
+	jvm_loader_free(TAKE_PTR(agent->loader));
+	a->n_loaders--;
+	if (agent->was_wanted != agent->is_wanted)
+		agent_enter(agent, WAITS, "as configured for its port, in a moment");
+	else if (agent->is_wanted)
+		agent_conclude(a, agent, &result);
+	else
+		agent_enter(agent, IS_LEFT, "off (jvm.agent)%s%s",
+			    result.reason[0] ? ", but: " : "", result.reason);
+}
+
 /* --- the JVMs */
 
-static void agent_begin(struct agent *agent, const struct process *p, uint64_t now)
+static void agent_begin(struct agent *agent, bool is_wanted)
 {
-	agent->is_wanted = p->takes_agent;
-	if (agent_look(agent, now))
-		return;
-	if (agent->is_wanted)
-		agent_enter(agent, WAITS, "not loaded: it serves no requests yet");
-	else
-		agent_enter(agent, IS_LEFT, "off (jvm.agent)");
+	agent->is_wanted = is_wanted;
+	agent->slot = 0;
+	agent->next_ns = 0;
+	if (agent->phase != LOADS)
+		agent_enter(agent, WAITS,
+			    is_wanted ? "not loaded: it serves no requests yet"
+				      : "off (jvm.agent)");
 }
 
 int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_slot)
@@ -277,11 +236,9 @@ int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_s
 	struct agent *agent = agent_get(a, p->proc_id);
 	int r;
 
-	if (agent && agent->is_wanted != p->takes_agent && agent->phase != LOADS) {
-		/* By the port that it listens on now it is another service's. */
-		agent_switch_off(agent);
-		agent_begin(agent, p, a->now_ns);
-	}
+	/* By the port that it listens on now it may be another service's. */
+	if (agent && agent->is_wanted != p->takes_agent)
+		agent_begin(agent, p->takes_agent);
 	*ret_slot = agent ? agent->slot : 0;
 	if (agent)
 		return 0;
@@ -297,8 +254,8 @@ int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_s
 		free(agent);
 		return r;
 	}
-	agent_begin(agent, p, a->now_ns);
-	*ret_slot = agent->slot;
+	agent_begin(agent, p->takes_agent);
+	*ret_slot = 0;
 	return 0;
 }
 
@@ -308,7 +265,11 @@ void jvm_agents_remove(struct jvm_agents *a, uint32_t proc_id)
 
 	if (!agent)
 		return;
-	agent_switch_off(agent);
+	/* Of a process that ended, as most have, there is nothing to switch off. */
+	if (agent->phase == IS_USED && a->n_loaders < LOADERS_MAX &&
+	    kill((pid_t)agent->pid, 0) == 0 &&
+	    jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns, &agent->loader) == 0)
+		a->n_loaders++;
 	agent_free(a, agent);
 }
 
@@ -333,7 +294,7 @@ static int tick_one(struct table_node *node, void *userdata)
 
 void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns)
 {
-	struct jvm_attach_result result;
+	struct jvm_loader_result result;
 
 	a->now_ns = now_ns;
 	for (size_t i = 0; i < LOADERS_MAX; i++) {
@@ -345,17 +306,42 @@ void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns)
 	table_walk(&a->agents, tick_one, a);
 }
 
+struct stop {
+	struct jvm_loader **loaders;
+	size_t n;
+};
+
 static int stop_one(struct table_node *node, void *userdata)
 {
 	struct agent *agent = container_of(node, struct agent, node);
+	struct stop *stop = userdata;
 
-	(void)userdata;
-	agent_switch_off(agent);
+	if (agent->phase == IS_USED && jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns,
+						      &stop->loaders[stop->n]) == 0)
+		stop->n++;
 	agent_enter(agent, IS_LEFT, "the daemon ends");
 	return 0;
 }
 
 void jvm_agents_stop(struct jvm_agents *a)
 {
-	table_walk(&a->agents, stop_one, NULL);
+	struct stop stop = {.loaders = calloc(MAX(a->agents.n, 1U), sizeof(*stop.loaders))};
+	struct jvm_loader_result result;
+
+	if (!stop.loaders)
+		return;
+	table_walk(&a->agents, stop_one, &stop);
+	for (unsigned int ms = 0; stop.n && ms < STOP_MS; ms += 5) {
+		for (size_t i = stop.n; i-- > 0;) {
+			if (!jvm_loader_has_ended(stop.loaders[i], &result))
+				continue;
+			jvm_loader_free(stop.loaders[i]);
+			stop.loaders[i] = stop.loaders[--stop.n];
+		}
+		if (stop.n)
+			usleep(5000);
+	}
+	while (stop.n)
+		jvm_loader_free(stop.loaders[--stop.n]);
+	free(stop.loaders);
 }

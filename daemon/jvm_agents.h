@@ -35,7 +35,7 @@ DEFINE_CLEANUP(struct jvm_agents *, jvm_agents_free)
  * or -ENOMEM.
  */
 int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_slot);
-/* It is gone, or left alone from now on: then its agent is switched off. */
+/* It is gone, or left alone from now on. */
 void jvm_agents_remove(struct jvm_agents *a, uint32_t proc_id);
 
 /* Does what is due; 'now_ns' is CLOCK_MONOTONIC. */
@@ -44,5 +44,5 @@ void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns);
 /* What the agent of a JVM is about: "in use", or why not; NULL: it is no JVM. Valid until the next call. */
 const char *jvm_agents_state(const struct jvm_agents *a, uint32_t proc_id);
 
-/* All that are in use no longer write their slots; none is loaded any more. */
+/* Has all that are in use switched off, so that they no longer write their slots; waits for that a moment. */
 void jvm_agents_stop(struct jvm_agents *a);

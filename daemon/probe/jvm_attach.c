@@ -20,18 +20,17 @@
 #include "probe/jvm_target.h"
 
 #define START_NS    (60 * NSEC_PER_SEC)  /* so long a JVM may take to catch its signals */
-#define LISTEN_NS   (30 * NSEC_PER_SEC)  /* to open its socket */
-#define PENDING_NS  (600 * NSEC_PER_SEC) /* to take a signal that was sent */
-#define REPLY_NS    (60 * NSEC_PER_SEC)  /* to load the library */
-#define OTHER_S     60                   /* a file of another attempt is older than that: stale */
+#define ANSWER_NS   (120 * NSEC_PER_SEC) /* to open its socket, and to load the library */
 #define REPLY_BYTES 4096
 
-#define UNSAFE "others may change files in its /tmp (no sticky bit)"
+#define UNSAFE "others may change files in its /tmp (whose it is, no sticky bit)"
 #define OTHER  "somebody else attaches to it"
 
 struct attach {
 	struct jvm_target target;
-	int tmp; /* its /tmp; -1: not open yet */
+	int tmp;         /* its /tmp; -1: not open yet */
+	bool may_listen; /* it may be asked to */
+	const char *why_not;
 	const struct jvm_library *library;
 	uint64_t start_ns;
 	struct jvm_attach_result *result;
@@ -54,15 +53,56 @@ __attribute__((format(printf, 3, 4))) static bool end(struct attach *a,
 /* With errno's text behind it. */
 static bool end_error(struct attach *a, int r, const char *what)
 {
-	if (r == -ESRCH || r == -ENOENT)
+	if (a->target.process < 0 || jvm_target_has_ended(&a->target))
 		return end(a, JVM_ATTACH_GONE, "%s", "");
 	errno = -r;
-	return end(a, JVM_ATTACH_REFUSED, "%s: %m", what);
+	return end(a,
+		   r == -EAGAIN || r == -EMFILE || r == -ENOMEM ? JVM_ATTACH_NOT_YET
+								: JVM_ATTACH_REFUSED,
+		   "%s: %m", what);
 }
 
 static void pause_ms(unsigned int ms)
 {
 	poll(NULL, 0, (int)ms);
+}
+
+/*
+ * What is done in folders that the JVM sees is done with its rights: it may show us any folder. And a
+ * JVM takes orders of its own user; root out here is nobody in a user namespace of its own. Returns 0 or
+ * a negative errno.
+ */
+static int become_target(const struct jvm_target *t)
+{
+	return setegid(t->gid) < 0 || seteuid(t->uid) < 0 ? -errno : 0;
+}
+
+static void become_root(void)
+{
+	/* Else it would go on in a state that nothing here is made for. */
+	if (seteuid(0) < 0 || setegid(0) < 0)
+		abort();
+}
+
+static int create_as(const struct attach *a, int folder, const char *name)
+{
+	int r = become_target(&a->target), fd;
+
+	if (r < 0) {
+		become_root();
+		return r;
+	}
+	fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : fd;
+	become_root();
+	return r;
+}
+
+static void unlink_as(const struct attach *a, int folder, const char *name)
+{
+	if (become_target(&a->target) == 0)
+		unlinkat(folder, name, 0);
+	become_root();
 }
 
 /* --- the library's file, in the JVM's own file system */
@@ -88,12 +128,9 @@ static int write_all(int fd, const char *bytes, size_t size)
 	return 0;
 }
 
-static void library_remove(struct library_file *file)
+static void library_close(struct library_file *file)
 {
-	if (file->folder >= 0)
-		unlinkat(file->folder, file->name, 0);
 	closep(&file->folder);
-	file->folder = -1;
 }
 
 /* Returns 0, JVM_TARGET_UNSAFE, -EROFS or -EACCES where nothing can be written or run, or another negative errno. */
@@ -108,52 +145,45 @@ static int library_write_to(const struct attach *a, const char *folder, struct l
 	if (r != 0)
 		return r;
 	if (fstatvfs(ret->folder, &fs) < 0)
-		r = -errno;
-	else if (fs.f_flag & (ST_RDONLY | ST_NOEXEC))
-		r = fs.f_flag & ST_RDONLY ? -EROFS : -EACCES;
-	else if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		r = -EIO;
-	else
-		r = 0;
-	if (r == 0) {
-		/* By this name the daemon knows it in the process (jvm_control.h). */
-		snprintf(ret->name, sizeof(ret->name), ".tsunagi-agent-%016llx.so",
-			 (unsigned long long)random);
-		snprintf(ret->path, sizeof(ret->path), "%s/%s", folder, ret->name);
-		/* Root's, and readable for all: the JVM's user may be unknown out here. */
-		fd = openat(ret->folder, ret->name,
-			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
-		r = fd < 0 ? -errno : write_all(fd, a->library->bytes, a->library->size);
-		if (r == 0 && fchmod(fd, 0444) < 0)
-			r = -errno;
-		if (fd >= 0 && r < 0)
-			unlinkat(ret->folder, ret->name, 0);
-	}
-	if (r < 0) {
-		closep(&ret->folder);
-		ret->folder = -1;
-	}
+		return -errno;
+	if (fs.f_flag & (ST_RDONLY | ST_NOEXEC))
+		return fs.f_flag & ST_RDONLY ? -EROFS : -EACCES;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+
+	/* By this name the daemon knows it in the process (jvm_control.h). */
+	snprintf(ret->name, sizeof(ret->name), ".tsunagi-agent-%016llx.so",
+		 (unsigned long long)random);
+	snprintf(ret->path, sizeof(ret->path), "%s/%s", folder, ret->name);
+	fd = create_as(a, ret->folder, ret->name);
+	if (fd < 0)
+		return fd;
+	r = write_all(fd, a->library->bytes, a->library->size);
+	if (r < 0)
+		unlink_as(a, ret->folder, ret->name);
 	return r;
 }
 
 static bool library_write(struct attach *a, struct library_file *ret)
 {
-	static const char *const folders[] = {"/tmp", "/var/tmp", "/dev/shm", "/run"};
+	static const char *const folders[] = {"/tmp", "/var/tmp", "/dev/shm"};
 	int r, first = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		r = library_write_to(a, folders[i], ret);
 		if (r == 0)
 			return true;
+		closep(&ret->folder);
+		ret->folder = -1;
 		if (!first)
 			first = r;
 	}
 	if (first == JVM_TARGET_UNSAFE)
 		return end(a, JVM_ATTACH_REFUSED, UNSAFE);
 	if (first == -EACCES)
-		return end(a, JVM_ATTACH_REFUSED, "nothing may be executed from its /tmp (noexec)");
-	return end_error(a, first == -ENOENT ? -EACCES : first,
-			 "cannot write the agent to its /tmp");
+		return end(a, JVM_ATTACH_REFUSED,
+			   "nothing may be written to its /tmp, or executed there (noexec)");
+	return end_error(a, first, "cannot write the agent to its /tmp");
 }
 
 /* --- the JVM's socket */
@@ -163,22 +193,16 @@ enum { SOCKET_NONE = 1, SOCKET_STALE, SOCKET_STRANGE };
 static int connect_as(const struct jvm_target *t, int fd, const struct sockaddr_un *address)
 {
 	uint64_t end_ns = now_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC;
-	int r;
+	int r = become_target(t);
 
-	/*
-	 * A JVM takes orders of its own user, and of root; but root out here is nobody in a user
-	 * namespace of its own.
-	 */
-	if (setegid(t->gid) < 0 || seteuid(t->uid) < 0)
-		return -errno;
-	do {
-		r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno
-											: 0;
-		if (r == -EAGAIN)
+	while (r == 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0) {
+		r = -errno;
+		if (r == -EAGAIN && now_ns(CLOCK_MONOTONIC) < end_ns) {
 			pause_ms(20);
-	} while (r == -EAGAIN && now_ns(CLOCK_MONOTONIC) < end_ns);
-	if (seteuid(0) < 0 || setegid(0) < 0)
-		return -errno;
+			r = 0;
+		}
+	}
+	become_root();
 	return r;
 }
 
@@ -221,43 +245,63 @@ static int socket_connect(const struct attach *a, const char *name, int *ret)
 
 /* --- asking for that socket */
 
-/* Of another attempt that goes on, perhaps, or was left behind. Returns whether there is none any more. */
-static bool trigger_clear(struct attach *a, const char *name)
+/*
+ * The file that makes a JVM take SIGQUIT for an order to listen; without it, it dumps its threads. One
+ * that is there already may keep it from that because somebody, an earlier one of us too, has asked: it
+ * stays, unless it is older than the process.
+ */
+static bool trigger_clear(struct attach *a, int folder, const char *name)
 {
+	uint64_t now = now_ns(CLOCK_REALTIME), age = jvm_target_age_ns(a->start_ns);
 	struct stat st;
 
-	if (fstatat(a->tmp, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return true;
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || end_error(a, -errno, "cannot look at its folders");
 	if (!S_ISREG(st.st_mode) || (st.st_uid != a->target.uid && st.st_uid != 0))
-		return end(a, JVM_ATTACH_REFUSED, "somebody else's file is in the way: /tmp/%s",
-			   name);
-	if ((uint64_t)st.st_mtime + OTHER_S > now_ns(CLOCK_REALTIME) / NSEC_PER_SEC)
+		return end(a, JVM_ATTACH_REFUSED, "somebody else's file is in the way: %s", name);
+	if ((uint64_t)st.st_mtime * NSEC_PER_SEC + age + NSEC_PER_SEC > now)
 		return end(a, JVM_ATTACH_NOT_YET, OTHER);
-	unlinkat(a->tmp, name, 0);
+	unlink_as(a, folder, name);
 	return true;
 }
 
-/* It makes a JVM take SIGQUIT for an order to listen; without it, it dumps its threads. */
+/* A JVM looks for that file in the folder that it is in, first. */
+static bool cwd_is_clear(struct attach *a, const char *name)
+{
+	_cleanup_(closep) int cwd = -1;
+	struct stat st, tmp;
+	int r = jvm_target_open_cwd(&a->target, &cwd);
+
+	if (r < 0 || fstat(cwd, &st) < 0 || fstat(a->tmp, &tmp) < 0)
+		return end_error(a, r < 0 ? r : -errno, "cannot look at the folder that it is in");
+	if (st.st_dev == tmp.st_dev && st.st_ino == tmp.st_ino)
+		return true;
+	if (st.st_mode & S_IWOTH)
+		return end(a, JVM_ATTACH_REFUSED,
+			   "it does not listen for tools, and everybody may write to the folder "
+			   "that it is in");
+	return trigger_clear(a, cwd, name);
+}
+
 static bool trigger_create(struct attach *a, const char *name)
 {
 	_cleanup_(closep) int fd = -1;
+	struct stat st;
 
-	if (!trigger_clear(a, name))
+	if (!trigger_clear(a, a->tmp, name))
 		return false;
-	fd = openat(a->tmp, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == EEXIST)
+	fd = create_as(a, a->tmp, name);
+	if (fd == -EEXIST)
 		return end(a, JVM_ATTACH_NOT_YET, OTHER);
 	if (fd < 0)
-		return end_error(a, -errno, "cannot write to its /tmp");
-	/* JDK 8 takes one of its own user only. */
-	if (fchown(fd, a->target.uid, a->target.gid) < 0 && a->target.uid != 0) {
-		unlinkat(a->tmp, name, 0);
-		return end_error(a, -errno, "cannot give a file in its /tmp to its user");
-	}
-	return true;
+		return end_error(a, fd, "cannot write to its /tmp");
+	/* A file system may have ideas of its own of whose a file is. */
+	if (fstat(fd, &st) == 0 && st.st_uid == a->target.uid)
+		return true;
+	unlink_as(a, a->tmp, name);
+	return end(a, JVM_ATTACH_REFUSED, "files in its /tmp become somebody else's");
 }
 
-/* Looked at as late as possible. */
 static bool may_signal(struct attach *a)
 {
 	struct jvm_status status;
@@ -267,41 +311,52 @@ static bool may_signal(struct attach *a)
 		return end_error(a, r, "cannot look at it");
 	if (status.is_stopped)
 		return end(a, JVM_ATTACH_NOT_YET, "it is stopped, by a signal or a debugger");
+	if (status.is_quit_pending)
+		return end(a, JVM_ATTACH_NOT_YET, "a signal is on its way to it");
+	if (status.uid != a->target.uid || status.gid != a->target.gid)
+		return end(a, JVM_ATTACH_NOT_YET, "it changes its user");
 	if (status.catches_quit)
 		return true;
 	if (jvm_target_age_ns(a->start_ns) < START_NS)
 		return end(a, JVM_ATTACH_NOT_YET, "it is starting");
 	return end(a, JVM_ATTACH_REFUSED,
-		   "it does not catch SIGQUIT and does not listen (-Xrs without attach listener?)");
+		   "it does not listen for tools, nor catch the signal that "
+		   "would ask it to");
 }
 
-/* Whether the signal may still come to a JVM that would then look for the file. */
-static bool is_pending(const struct attach *a)
-{
-	struct jvm_status status;
-
-	return jvm_target_status(&a->target, &status) == 0 &&
-	       (status.is_quit_pending || status.is_stopped);
-}
-
-/* Returns as socket_connect(). */
+/* Returns as socket_connect(); SOCKET_NONE if there is none for long. */
 static int socket_await(struct attach *a, const char *name, int *ret)
 {
-	uint64_t began = now_ns(CLOCK_MONOTONIC), now = began;
+	uint64_t end_ns = now_ns(CLOCK_MONOTONIC) + ANSWER_NS;
 	struct pollfd process = {.fd = a->target.process, .events = POLLIN};
 	int r;
 
 	for (int i = 0;; i++) {
 		r = socket_connect(a, name, ret);
-		/* Between its being made and its being listened on it looks like a stale one. */
-		if (r != SOCKET_NONE && r != SOCKET_STALE)
-			return r;
-		now = now_ns(CLOCK_MONOTONIC);
-		if (now - began > PENDING_NS || (now - began > LISTEN_NS && !is_pending(a)))
+		if ((r != SOCKET_NONE && r != SOCKET_STALE) || now_ns(CLOCK_MONOTONIC) > end_ns)
 			return r;
 		if (poll(&process, 1, i < 20 ? 2 : 50) > 0)
 			return -ESRCH;
 	}
+}
+
+/* Whether it may have been asked to listen: then that goes on, whatever comes of it here. */
+static bool signal_send(struct attach *a, const char *trigger)
+{
+	int r;
+
+	if (!cwd_is_clear(a, trigger) || !may_signal(a) || !trigger_create(a, trigger))
+		return false;
+	/* Again, as late as possible. */
+	if (!may_signal(a)) {
+		unlink_as(a, a->tmp, trigger);
+		return false;
+	}
+	if (syscall(SYS_pidfd_send_signal, a->target.process, SIGQUIT, NULL, 0) == 0)
+		return true;
+	r = -errno;
+	unlink_as(a, a->tmp, trigger);
+	return end_error(a, r, "cannot signal it");
 }
 
 static bool socket_demand(struct attach *a, const char *name, int *ret)
@@ -309,27 +364,39 @@ static bool socket_demand(struct attach *a, const char *name, int *ret)
 	char trigger[32];
 	int r;
 
+	if (!a->may_listen)
+		return end(a, JVM_ATTACH_REFUSED, "%s", a->why_not);
 	snprintf(trigger, sizeof(trigger), ".attach_pid%d", (int)a->target.inner_pid);
-	if (!trigger_create(a, trigger))
+	if (!signal_send(a, trigger))
 		return false;
-	if (!may_signal(a)) {
-		unlinkat(a->tmp, trigger, 0);
-		return false;
-	}
-	if (syscall(SYS_pidfd_send_signal, a->target.process, SIGQUIT, NULL, 0) < 0) {
-		r = -errno;
-		unlinkat(a->tmp, trigger, 0);
-		return end_error(a, r, "cannot signal it");
-	}
 
+	/*
+	 * HotSpot takes the signal at once, but looks for the file only when it gets to it, which a
+	 * long collection may delay: without an answer the file stays.
+	 */
 	r = socket_await(a, name, ret);
-	if (r == 0 || !is_pending(a))
-		unlinkat(a->tmp, trigger, 0);
+	if (r == 0)
+		unlink_as(a, a->tmp, trigger);
 	if (r == SOCKET_NONE || r == SOCKET_STALE)
-		return end(a, JVM_ATTACH_FAILED, "it did not open its attach socket");
+		return end(a, JVM_ATTACH_REFUSED,
+			   "it was asked to listen for tools, and does not; /tmp/%s stays, for "
+			   "it would dump its threads without",
+			   trigger);
 	if (r == SOCKET_STRANGE)
 		return end(a, JVM_ATTACH_REFUSED, "its attach socket is somebody else's");
 	return r == 0 ? true : end_error(a, r, "cannot connect to its attach socket");
+}
+
+/* What has a socket was not looked at yet. */
+static bool may_order(struct attach *a)
+{
+	struct jvm_status status;
+	int r = jvm_target_status(&a->target, &status);
+
+	if (r < 0)
+		return end_error(a, r, "cannot look at it");
+	return !status.is_stopped ||
+	       end(a, JVM_ATTACH_NOT_YET, "it is stopped, by a signal or a debugger");
 }
 
 static bool socket_open(struct attach *a, int *ret)
@@ -341,7 +408,7 @@ static bool socket_open(struct attach *a, int *ret)
 	if (r == JVM_TARGET_UNSAFE)
 		return end(a, JVM_ATTACH_REFUSED, UNSAFE);
 	if (r < 0)
-		return end_error(a, r == -ENOENT ? -ENOTDIR : r, "cannot use its /tmp");
+		return end_error(a, r, "cannot use its /tmp");
 
 	snprintf(name, sizeof(name), ".java_pid%d", (int)a->target.inner_pid);
 	r = socket_connect(a, name, ret);
@@ -349,7 +416,7 @@ static bool socket_open(struct attach *a, int *ret)
 	case 0:
 		return true;
 	case SOCKET_STALE:
-		unlinkat(a->tmp, name, 0); /* of a JVM that died and had its number */
+		unlink_as(a, a->tmp, name); /* of a JVM that died and had its number */
 		return socket_demand(a, name, ret);
 	case SOCKET_NONE:
 		return socket_demand(a, name, ret);
@@ -379,16 +446,19 @@ static int order_send(int fd, const char *path, const char *options)
 }
 
 /* Returns the number of bytes, or a negative errno. */
-static ssize_t reply_read(int fd, char *reply, size_t size)
+static ssize_t reply_read(const struct attach *a, int fd, char *reply, size_t size)
 {
-	uint64_t end_ns = now_ns(CLOCK_MONOTONIC) + REPLY_NS, now;
-	struct pollfd readable = {.fd = fd, .events = POLLIN};
+	uint64_t end_ns = now_ns(CLOCK_MONOTONIC) + ANSWER_NS, now;
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+			       {.fd = a->target.process, .events = POLLIN}};
 	size_t used = 0;
 	ssize_t n;
 
 	while (used < size && (now = now_ns(CLOCK_MONOTONIC)) < end_ns) {
-		if (poll(&readable, 1, (int)((end_ns - now) / NSEC_PER_MSEC) + 1) <= 0)
+		if (poll(fds, 2, (int)((end_ns - now) / NSEC_PER_MSEC) + 1) <= 0)
 			continue;
+		if (!fds[0].revents)
+			return -ESRCH;
 		n = recv(fd, reply + used, size - used, 0);
 		if (n == 0)
 			return (ssize_t)used;
@@ -429,26 +499,42 @@ void jvm_attach_judge(const char *reply, size_t size, struct jvm_attach_result *
 			*c = '?';
 }
 
-static bool load(struct attach *a)
+/* 'ret_is_asked': the JVM may still load the file. */
+static bool order(struct attach *a, const struct library_file *file, bool *ret_is_asked)
 {
-	_cleanup_(library_remove) struct library_file file = {.folder = -1};
 	_cleanup_(closep) int fd = -1;
 	char reply[REPLY_BYTES];
 	ssize_t n;
 	int r;
 
-	if (!library_write(a, &file) || !socket_open(a, &fd))
+	if (!socket_open(a, &fd) || !may_order(a))
 		return false;
-	r = order_send(fd, file.path, a->library->options);
+	*ret_is_asked = true;
+	r = order_send(fd, file->path, a->library->options);
 	if (r < 0)
 		return end_error(a, r, "cannot order it to load the agent");
-	n = reply_read(fd, reply, sizeof(reply));
+	n = reply_read(a, fd, reply, sizeof(reply));
 	if (n == -ETIMEDOUT)
-		return end(a, JVM_ATTACH_FAILED, "it did not answer");
+		return end(a, JVM_ATTACH_REFUSED,
+			   "it does not answer; %s stays, for it may load it still", file->path);
+	*ret_is_asked = false;
 	if (n < 0)
 		return end_error(a, (int)n, "cannot read its answer");
 	jvm_attach_judge(reply, (size_t)n, a->result);
 	return a->result->outcome == JVM_ATTACH_LOADED;
+}
+
+static void load(struct attach *a)
+{
+	_cleanup_(library_close) struct library_file file = {.folder = -1};
+	bool is_asked = false;
+
+	if (!library_write(a, &file))
+		return;
+	order(a, &file, &is_asked);
+	/* Under this name nobody else may put a library where the JVM would find it. */
+	if (!is_asked)
+		unlink_as(a, file.folder, file.name);
 }
 
 void jvm_attach(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
@@ -459,7 +545,7 @@ void jvm_attach(uint32_t pid, uint64_t start_ns, const struct jvm_library *libra
 			   .library = library,
 			   .start_ns = start_ns,
 			   .result = ret};
-	struct jvm_refusal refusal;
+	struct jvm_judgement judgement;
 	int r;
 
 	*ret = (struct jvm_attach_result){.outcome = JVM_ATTACH_LOADED};
@@ -469,12 +555,16 @@ void jvm_attach(uint32_t pid, uint64_t start_ns, const struct jvm_library *libra
 	}
 	r = jvm_target_open(pid, start_ns, &a.target);
 	if (r < 0) {
-		end_error(&a, r, "cannot look at it");
+		errno = -r;
+		end(&a, r == -ESRCH || r == -ENOENT ? JVM_ATTACH_GONE : JVM_ATTACH_NOT_YET,
+		    "cannot look at it: %m");
 		return;
 	}
-	r = jvm_target_judge(&a.target, &refusal);
+	r = jvm_target_judge(&a.target, &judgement);
+	a.may_listen = judgement.may_listen;
+	a.why_not = judgement.reason;
 	if (r == JVM_TARGET_REFUSES)
-		end(&a, JVM_ATTACH_REFUSED, "%s", refusal.reason);
+		end(&a, JVM_ATTACH_REFUSED, "%s", judgement.reason);
 	else if (r < 0)
 		end_error(&a, r, "cannot look at it");
 	else

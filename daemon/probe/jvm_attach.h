@@ -3,8 +3,9 @@
  * Blocks for seconds if the JVM does, so it runs in a process of its own (jvm_loader.h).
  *
  * Promises: nothing is asked of a JVM that would answer with its end or with a thread dump on its
- * standard output; what is not known for sure counts as no. No file of ours is left behind, but for
- * one that keeps a JVM from such a dump that has not taken its signal in ten minutes.
+ * standard output; what is not known for sure counts as no. It is asked once. Files are made with the
+ * rights of the JVM's own user, and removed, unless the JVM may still look for them: it does not answer
+ * for minutes, or this process is killed.
  */
 #pragma once
 

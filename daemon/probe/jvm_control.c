@@ -98,12 +98,23 @@ static bool mapping_read(const char *line, uint64_t *ret_from, uint64_t *ret_to)
 	return !strncmp(slash + 1 + (slash[1] == '.'), FILE_NAME, strlen(FILE_NAME));
 }
 
+/* Whether one block is better to have than another: a second that was loaded refuses to work. */
+static bool is_better(int one, const struct jvm_control_view *view, int other,
+		      const struct jvm_control_view *best)
+{
+	if (one != 0)
+		return one == JVM_CONTROL_OTHER && (other < 0 || other == JVM_CONTROL_NONE);
+	return other != 0 || (view->is_ready && !best->is_ready) ||
+	       (view->is_loading && !best->is_ready && !best->is_loading);
+}
+
 int jvm_control_find(uint32_t pid, struct jvm_control_view *ret)
 {
 	_cleanup_(fclosep) FILE *maps = NULL;
-	uint64_t from, to;
-	char path[32], line[4352];
+	struct jvm_control_view view;
 	int r = JVM_CONTROL_NONE, one, n = 0;
+	char path[32], line[4352];
+	uint64_t from, to;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
 	maps = fopen(path, "re");
@@ -113,11 +124,13 @@ int jvm_control_find(uint32_t pid, struct jvm_control_view *ret)
 		if (!mapping_read(line, &from, &to))
 			continue;
 		n++;
-		one = mapping_search(pid, from, to, ret);
-		if (one == 0 || one == JVM_CONTROL_OTHER)
-			return one;
-		if (one < 0) /* another may have it all the same */
+		one = mapping_search(pid, from, to, &view);
+		if (is_better(one, &view, r, ret)) {
 			r = one;
+			*ret = view;
+		} else if (one < 0 && r == JVM_CONTROL_NONE) {
+			r = one; /* another may have it all the same */
+		}
 	}
 	return r;
 }

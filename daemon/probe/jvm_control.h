@@ -1,8 +1,8 @@
 /*
  * The agent in a JVM as the daemon sees it: a block in the process's memory (struct jvm_control of
  * bpf/abi.h) that says how it is, and one word that the daemon writes. The memory is the
- * application's; whatever is in it, nothing else of the process is written. Used by daemon's
- * jvm_agents.c.
+ * application's; whatever is in it, nothing else of the process is written. Where it is of a file,
+ * reading it may take for ever: used by jvm_loader.c, in a process of its own.
  */
 #pragma once
 

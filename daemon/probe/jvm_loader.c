@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
@@ -14,13 +15,18 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "probe/jvm_control.h"
+#include "probe/jvm_target.h"
 
 /* All that may take long together has its own limits (jvm_attach.c); this is for what has none. */
-#define LOADER_NS (900 * NSEC_PER_SEC)
+#define LOADER_NS (300 * NSEC_PER_SEC)
+
+static const char *const words[] = {[JVM_LOADER_USE] = "use", [JVM_LOADER_OFF] = "off"};
+static_assert(ARRAY_SIZE(words) == _JVM_LOADER_TASK_MAX, "each task has a word");
 
 struct jvm_loader {
 	pid_t pid;
-	int output; /* its standard output: "OUTCOME REASON" */
+	int output; /* its standard output: "OUTCOME IS_NEW SLOT REASON" */
 	uint64_t began_ns;
 	bool is_killed;
 };
@@ -43,10 +49,12 @@ static int spawn(struct jvm_loader *l, int output, char **arguments)
 	return -r;
 }
 
-int jvm_loader_new(uint32_t pid, uint64_t start_ns, struct jvm_loader **ret)
+int jvm_loader_new(enum jvm_loader_task task, uint32_t pid, uint64_t start_ns,
+		   struct jvm_loader **ret)
 {
 	char pid_text[16], start_text[24];
-	char *arguments[] = {"tsunagid", JVM_LOADER_OPTION, pid_text, start_text, NULL};
+	char *arguments[] = {"tsunagid", JVM_LOADER_OPTION, (char *)words[task],
+			     pid_text,   start_text,        NULL};
 	struct jvm_loader *l = calloc(1, sizeof(*l));
 	int ends[2], r;
 
@@ -80,31 +88,38 @@ void jvm_loader_free(struct jvm_loader *l)
 	free(l);
 }
 
-static void result_read(const struct jvm_loader *l, struct jvm_attach_result *ret)
+static void result_read(const struct jvm_loader *l, struct jvm_loader_result *ret)
 {
-	char text[sizeof(ret->reason) + 2];
-	ssize_t n = read(l->output, text, sizeof(text));
+	char text[sizeof(ret->reason) + 64];
+	ssize_t n = read(l->output, text, sizeof(text) - 1);
+	int outcome, is_new, at = 0;
 
-	if (n >= 2 && text[0] >= '0' && text[0] < '0' + _JVM_ATTACH_OUTCOME_MAX && text[1] == ' ') {
-		ret->outcome = (enum jvm_attach_outcome)(text[0] - '0');
-		snprintf(ret->reason, sizeof(ret->reason), "%.*s", (int)n - 2, text + 2);
+	*ret = (struct jvm_loader_result){.outcome = JVM_ATTACH_FAILED};
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "%d %d %" SCNd64 " %n", &outcome, &is_new, &ret->slot, &at) == 3 &&
+	    at > 0 && outcome >= 0 && outcome < _JVM_ATTACH_OUTCOME_MAX) {
+		ret->outcome = (enum jvm_attach_outcome)outcome;
+		ret->is_new = is_new;
+		snprintf(ret->reason, sizeof(ret->reason), "%s", text + at);
 		return;
 	}
-	ret->outcome = JVM_ATTACH_FAILED;
+	ret->slot = 0;
 	snprintf(ret->reason, sizeof(ret->reason), "%s",
 		 l->is_killed ? "a file system or the JVM did not answer"
 			      : "the process that loads it came to a bad end");
 }
 
-bool jvm_loader_has_ended(struct jvm_loader *l, struct jvm_attach_result *ret)
+bool jvm_loader_has_ended(struct jvm_loader *l, struct jvm_loader_result *ret)
 {
+	uint64_t age = now_ns(CLOCK_MONOTONIC) - l->began_ns;
 	pid_t r = waitpid(l->pid, NULL, WNOHANG);
 
-	if (r == 0 && !l->is_killed && now_ns(CLOCK_MONOTONIC) - l->began_ns > LOADER_NS) {
+	if (r == 0 && age > LOADER_NS && !l->is_killed) {
 		kill(l->pid, SIGKILL);
 		l->is_killed = true;
 	}
-	if (r == 0)
+	/* One that not even that ends waits for a file system: the init process will have it. */
+	if (r == 0 && age < LOADER_NS + NSEC_PER_SEC)
 		return false;
 	result_read(l, ret);
 	return true;
@@ -121,15 +136,93 @@ static bool number_parse(const char *text, uint64_t max, uint64_t *ret)
 	return !errno && *text >= '0' && *text <= '9' && !*end && *ret <= max;
 }
 
+static void explain(struct jvm_loader_result *result, enum jvm_attach_outcome outcome,
+		    const char *what, const char *more)
+{
+	result->outcome = outcome;
+	snprintf(result->reason, sizeof(result->reason), "%s%s", what, more);
+}
+
+/* Returns false if there is none. */
+static bool use_present(uint32_t pid, struct jvm_loader_result *result)
+{
+	struct jvm_control_view view;
+	int r = jvm_control_find(pid, &view);
+
+	if (r == JVM_CONTROL_NONE)
+		return false;
+	result->outcome = JVM_ATTACH_LOADED;
+	if (r == JVM_CONTROL_OTHER) {
+		jvm_control_enable(pid, view.address, false);
+		explain(result, JVM_ATTACH_REFUSED,
+			"the one that is there is of another version, and was switched off: "
+			"restart the process to trace its tasks",
+			"");
+	} else if (r < 0) {
+		explain(result, r == -ENOENT || r == -ESRCH ? JVM_ATTACH_GONE : JVM_ATTACH_NOT_YET,
+			"its memory cannot be read: ", strerror(-r));
+	} else if (view.is_loading) {
+		explain(result, JVM_ATTACH_NOT_YET, "it is being loaded", "");
+	} else if (!view.is_ready) {
+		explain(result, JVM_ATTACH_REFUSED,
+			"the one that is there is not ready: ", view.reason);
+	} else if (jvm_control_enable(pid, view.address, true) != 0) {
+		explain(result, JVM_ATTACH_FAILED, "it cannot be switched on", "");
+	} else {
+		result->slot = view.slot;
+		explain(result, JVM_ATTACH_LOADED, view.reason, "");
+	}
+	return true;
+}
+
+static void switch_off(uint32_t pid, struct jvm_loader_result *result)
+{
+	struct jvm_control_view view;
+	int r = jvm_control_find(pid, &view);
+
+	if (r == 0 || r == JVM_CONTROL_OTHER)
+		r = jvm_control_enable(pid, view.address, false);
+	if (r < 0)
+		explain(result, JVM_ATTACH_FAILED, "it cannot be switched off: ", strerror(-r));
+}
+
+static void use(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
+		struct jvm_loader_result *result)
+{
+	struct jvm_attach_result attached;
+
+	if (use_present(pid, result))
+		return;
+	jvm_attach(pid, start_ns, library, &attached);
+	explain(result, attached.outcome, attached.reason, "");
+	if (attached.outcome != JVM_ATTACH_LOADED)
+		return;
+	result->is_new = true;
+	if (!use_present(pid, result))
+		explain(result, JVM_ATTACH_FAILED, "the JVM says that it is, but it is not there",
+			"");
+}
+
+/* And not another that has its number now. */
+static bool is_there(uint32_t pid, uint64_t start_ns)
+{
+	struct jvm_target target;
+
+	if (jvm_target_open(pid, start_ns, &target) < 0)
+		return false;
+	jvm_target_close(&target);
+	return true;
+}
+
 int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 {
-	struct jvm_attach_result result;
-	char text[sizeof(result.reason) + 2];
+	struct jvm_loader_result result = {.outcome = JVM_ATTACH_LOADED};
+	char text[sizeof(result.reason) + 64];
 	uint64_t pid, start_ns;
 	int length;
 
-	if (n != 2 || !number_parse(arguments[0], INT32_MAX, &pid) ||
-	    !number_parse(arguments[1], UINT64_MAX, &start_ns))
+	if (n != 3 || !number_parse(arguments[1], INT32_MAX, &pid) ||
+	    !number_parse(arguments[2], UINT64_MAX, &start_ns))
 		return EXIT_FAILURE;
 
 	/* Nothing of the daemon's is held on to, nor is its end ours. */
@@ -138,8 +231,16 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	umask(077);
+	if (setgroups(0, NULL) < 0)
+		return EXIT_FAILURE;
 
-	jvm_attach((uint32_t)pid, start_ns, library, &result);
-	length = snprintf(text, sizeof(text), "%d %s", (int)result.outcome, result.reason);
+	if (!is_there((uint32_t)pid, start_ns))
+		result.outcome = JVM_ATTACH_GONE;
+	else if (!strcmp(arguments[0], words[JVM_LOADER_USE]))
+		use((uint32_t)pid, start_ns, library, &result);
+	else
+		switch_off((uint32_t)pid, &result);
+	length = snprintf(text, sizeof(text), "%d %d %" PRId64 " %s", (int)result.outcome,
+			  result.is_new, result.slot, result.reason);
 	return write(STDOUT_FILENO, text, (size_t)length) == length ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -66,18 +66,12 @@ static void read_word(struct str word, struct jvm_options *options)
 {
 	static const char *const agents[] = {"-javaagent:", "-agentpath:", "-agentlib:"};
 
-	if (str_equal(word, STR("-XX:+DisableAttachMechanism")))
-		options->attach_off = true;
-	else if (str_equal(word, STR("-XX:-DisableAttachMechanism")))
-		options->attach_off = false;
-	else if (str_equal(word, STR("-XX:-EnableDynamicAgentLoading")))
+	if (str_equal(word, STR("-XX:-EnableDynamicAgentLoading")))
 		options->dynamic_load_off = true;
 	else if (str_equal(word, STR("-XX:+EnableDynamicAgentLoading")))
 		options->dynamic_load_off = false;
-	else if (str_starts_with(word, STR("-XX:Flags=")) ||
-		 str_starts_with(word, STR("-XX:VMOptionsFile=")) ||
-		 str_equal(word, STR("-XX:+ReadVMOptionsFile")) || (word.n > 1 && word.p[0] == '@'))
-		options->has_files = true;
+	else if (str_equal(word, STR("-Xrs")) || str_equal(word, STR("-XX:+ReduceSignalUsage")))
+		options->few_signals = true;
 
 	for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
 		if (str_starts_with(word, str_from(agents[i])))

@@ -10,10 +10,9 @@
 #include "base/str.h"
 
 struct jvm_options {
-	bool attach_off;       /* -XX:+DisableAttachMechanism */
 	bool dynamic_load_off; /* -XX:-EnableDynamicAgentLoading */
-	bool has_files;     /* some of its options are in files, whose content is not known here */
-	const char *tracer; /* another agent that traces it, by its vendor's name; NULL: none */
+	bool few_signals;      /* -Xrs: a SIGQUIT is not the JVM's */
+	const char *tracer;    /* another agent that traces it, by its vendor's name; NULL: none */
 };
 
 /*

@@ -21,7 +21,8 @@
 
 #define TEXT_BYTES_MAX     (256U << 10) /* of a command line or an environment */
 #define PERFDATA_BYTES_MAX (1U << 20)
-#define FDS_MAX            4096
+#define FDS_MAX            65536
+#define OWNERS_MAX         3
 
 static void fclosep(FILE **file)
 {
@@ -65,9 +66,9 @@ static uint64_t start_of(int dir)
 	return ticks;
 }
 
-static bool has_ended(int process)
+bool jvm_target_has_ended(const struct jvm_target *t)
 {
-	struct pollfd fd = {.fd = process, .events = POLLIN};
+	struct pollfd fd = {.fd = t->process, .events = POLLIN};
 
 	return poll(&fd, 1, 0) != 0;
 }
@@ -86,7 +87,7 @@ int jvm_target_open(uint32_t pid, uint64_t start_ns, struct jvm_target *ret)
 		t.dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (t.dir < 0)
 		r = -errno;
-	else if (start_of(t.dir) != ticks || has_ended(t.process))
+	else if (start_of(t.dir) != ticks || jvm_target_has_ended(&t))
 		r = -ESRCH;
 	else
 		r = jvm_target_status(&t, &status);
@@ -143,7 +144,7 @@ int jvm_target_status(const struct jvm_target *t, struct jvm_status *ret)
 		else if (!strncmp(line, "ShdPnd:", 7) || !strncmp(line, "SigPnd:", 7))
 			s.is_quit_pending |= has_signal(line + 7, SIGQUIT);
 	}
-	if (s.uid == (uid_t)-1 || s.inner_pid <= 0 || has_ended(t->process))
+	if (s.uid == (uid_t)-1 || s.inner_pid <= 0 || jvm_target_has_ended(t))
 		return -ESRCH;
 	*ret = s;
 	return 0;
@@ -155,16 +156,27 @@ struct said {
 	struct jvm_options options;
 	bool is_openj9;
 	uint64_t perf_from, perf_to; /* its performance data, in its memory; 0: none */
+	bool attach_off;
 };
 
-/* "7f5-7f6 rw-s 00000000 08:01 1234   /tmp/hsperfdata_shop/17", proc_pid_maps(5) */
-static void read_mapping(const char *line, struct said *said)
+/* "7f5-7f6 rw-s 00000000 08:01 1234   /tmp/hsperfdata_shop/17", proc_pid_maps(5); tools map others' read-only. */
+static bool is_own_perfdata(const struct jvm_target *t, const char *permissions, const char *path)
 {
-	const char *path = strchr(line, '/'), *base;
-	uint64_t from, to;
-	const char *tracer;
+	char name[16];
 
-	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2)
+	snprintf(name, sizeof(name), "/%d", (int)t->inner_pid);
+	return !strncmp(permissions, "rw-s", 4) && strstr(path, "/hsperfdata_") &&
+	       !strncmp(strrchr(path, '/'), name, strlen(name)) &&
+	       strchr("\n ", strrchr(path, '/')[strlen(name)]);
+}
+
+static void read_mapping(const struct jvm_target *t, const char *line, struct said *said)
+{
+	const char *path = strchr(line, '/'), *base, *tracer;
+	char permissions[5];
+	uint64_t from, to;
+
+	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, permissions) != 3)
 		return;
 	base = strrchr(path, '/') + 1;
 	if (!strncmp(base, "libj9vm", 7))
@@ -172,7 +184,7 @@ static void read_mapping(const char *line, struct said *said)
 	tracer = jvm_options_tracer(str_from(base));
 	if (tracer)
 		said->options.tracer = tracer;
-	if (strstr(path, "/hsperfdata_") && to > from && to - from <= PERFDATA_BYTES_MAX) {
+	if (is_own_perfdata(t, permissions, path) && to > from && to - from <= PERFDATA_BYTES_MAX) {
 		said->perf_from = from;
 		said->perf_to = to;
 	}
@@ -186,7 +198,7 @@ static int read_maps(const struct jvm_target *t, struct said *said)
 	if (!maps)
 		return -errno;
 	while (fgets(line, sizeof(line), maps))
-		read_mapping(line, said);
+		read_mapping(t, line, said);
 	return 0;
 }
 
@@ -197,8 +209,8 @@ static int read_files(const struct jvm_target *t, struct said *said)
 	const struct dirent *entry;
 	const char *tracer;
 	char path[PATH_MAX];
+	int fd, n_files = 0;
 	ssize_t n;
-	int fd;
 
 	fd = openat(t->dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	files = fd >= 0 ? fdopendir(fd) : NULL;
@@ -206,7 +218,9 @@ static int read_files(const struct jvm_target *t, struct said *said)
 		closep(&fd);
 		return -errno;
 	}
-	for (int i = 0; i < FDS_MAX && (entry = readdir(files)); i++) {
+	while ((entry = readdir(files))) {
+		if (++n_files > FDS_MAX)
+			return -E2BIG;
 		n = readlinkat(dirfd(files), entry->d_name, path, sizeof(path));
 		tracer = n > 0 ? jvm_options_tracer((struct str){.p = path, .n = (size_t)n}) : NULL;
 		if (tracer)
@@ -231,35 +245,24 @@ static size_t read_file(const struct jvm_target *t, const char *name, char **ret
 	return used;
 }
 
-/* One variable of the environment; the options in it are the JVM's. */
-static void read_variable(struct str environment, const char *name, struct jvm_options *options)
+/* Agents that are named at its start, in whatever way; nothing else is believed of these texts. */
+static void read_texts(const struct jvm_target *t, struct said *said)
 {
-	struct str key = str_from(name);
+	static const char *const names[] = {"cmdline", "environ"};
 
-	while (environment.n > 0) {
-		size_t n = strnlen(environment.p, environment.n);
-		struct str one = {.p = environment.p, .n = n};
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_(freep) char *text = NULL;
+		size_t n = read_file(t, names[i], &text);
+		struct jvm_options options = {0};
 
-		if (n > key.n && one.p[key.n] == '=' && str_starts_with(one, key))
-			jvm_options_read(str_skip(one, key.n + 1), options);
-		environment = str_skip(environment, n + 1);
+		for (size_t c = 0; names[i][0] == 'e' && c < n; c++)
+			if (text[c] == '=')
+				text[c] =
+					' '; /* the name of a variable is no part of its first word */
+		jvm_options_read((struct str){.p = text, .n = n}, &options);
+		if (options.tracer)
+			said->options.tracer = options.tracer;
 	}
-}
-
-/* In the order in which a JVM reads them: what comes later counts. */
-static void read_texts(const struct jvm_target *t, struct jvm_options *options)
-{
-	_cleanup_(freep) char *command = NULL, *variables = NULL;
-	struct str environment, line;
-
-	environment.n = read_file(t, "environ", &variables);
-	environment.p = variables;
-	line.n = read_file(t, "cmdline", &command);
-	line.p = command;
-	read_variable(environment, "JAVA_TOOL_OPTIONS", options);
-	read_variable(environment, "JDK_JAVA_OPTIONS", options);
-	jvm_options_read(line, options);
-	read_variable(environment, "_JAVA_OPTIONS", options);
 }
 
 /*
@@ -277,36 +280,57 @@ static bool read_perfdata(const struct jvm_target *t, struct said *said)
 	if (!data)
 		return false;
 	n = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
-	if (n <= 0 || has_ended(t->process))
+	if (n <= 0 || jvm_target_has_ended(t))
 		return false;
 	can = jvm_perfdata_find(data, (size_t)n, "sun.rt.jvmCapabilities");
 	if (!can.n)
 		return false;
 
 	/* The first character says whether it may be attached to. */
-	said->options.attach_off = can.p[0] != '1';
+	said->attach_off = can.p[0] != '1';
 	jvm_options_read(jvm_perfdata_find(data, (size_t)n, "java.rt.vmArgs"), &said->options);
 	return true;
 }
 
-static int refuse(struct jvm_refusal *ret, const char *format, const char *what)
+/* Another program that has made a JVM may have a use of its own for SIGQUIT. */
+static bool is_launcher(const struct jvm_target *t)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(t->dir, "exe", path, sizeof(path) - 1);
+
+	if (n <= 0)
+		return false;
+	path[n] = '\0';
+	return strrchr(path, '/') && (!strcmp(strrchr(path, '/'), "/java") ||
+				      !strcmp(strrchr(path, '/'), "/java (deleted)"));
+}
+
+static int refuse(struct jvm_judgement *ret, const char *format, const char *what)
 {
 	snprintf(ret->reason, sizeof(ret->reason), format, what);
 	return JVM_TARGET_REFUSES;
 }
 
-int jvm_target_judge(const struct jvm_target *t, struct jvm_refusal *ret)
+static void forbid(struct jvm_judgement *ret, const char *why)
+{
+	if (ret->may_listen)
+		snprintf(ret->reason, sizeof(ret->reason), "%s", why);
+	ret->may_listen = false;
+}
+
+int jvm_target_judge(const struct jvm_target *t, struct jvm_judgement *ret)
 {
 	struct said said = {0};
 	bool is_sure;
 	int r;
 
+	*ret = (struct jvm_judgement){.may_listen = true};
 	r = read_maps(t, &said);
 	if (r >= 0)
 		r = read_files(t, &said);
 	if (r < 0)
 		return r;
-	read_texts(t, &said.options);
+	read_texts(t, &said);
 	is_sure = read_perfdata(t, &said);
 
 	if (said.is_openj9)
@@ -314,38 +338,90 @@ int jvm_target_judge(const struct jvm_target *t, struct jvm_refusal *ret)
 	if (said.options.tracer)
 		return refuse(ret, "it is traced by another agent already (%s)",
 			      said.options.tracer);
-	if (said.options.attach_off)
+	if (said.attach_off)
 		return refuse(ret, "its attach mechanism is off (-XX:+DisableAttachMechanism)%s",
 			      "");
 	if (said.options.dynamic_load_off)
 		return refuse(ret, "it loads no agents (-XX:-EnableDynamicAgentLoading)%s", "");
-	if (!is_sure && said.options.has_files)
-		return refuse(ret,
-			      "it has options in files, and no performance data that would tell "
-			      "whether agents may be loaded%s",
-			      "");
+	if (!is_sure)
+		forbid(ret,
+		       "it does not listen for tools, and has no performance data that would tell "
+		       "whether it may be asked to");
+	if (said.options.few_signals)
+		forbid(ret, "it does not listen for tools, and takes no signals (-Xrs)");
+	if (!is_launcher(t))
+		forbid(ret,
+		       "it does not listen for tools, and its program is not java, which may have "
+		       "a use of its own for the signal that would ask it to");
 	return 0;
 }
 
 /* --- folders */
 
-int jvm_target_open_folder(const struct jvm_target *t, const char *path, int *ret)
+/* Who may own a folder that the JVM trusts: itself, root, and root of its own user namespace. */
+static size_t owners_of(const struct jvm_target *t, uid_t owners[OWNERS_MAX])
 {
-	struct open_how how = {
-		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_(closep) int root = -1, folder = -1;
+	_cleanup_(fclosep) FILE *map = open_stream(t->dir, "uid_map");
+	unsigned int inside, outside;
+	size_t n = 0;
+
+	owners[n++] = 0;
+	owners[n++] = t->uid;
+	while (map && n < OWNERS_MAX && fscanf(map, "%u %u %*u", &inside, &outside) == 2)
+		if (inside == 0)
+			owners[n++] = outside;
+	return n;
+}
+
+static bool is_safe(const struct jvm_target *t, int folder)
+{
+	uid_t owners[OWNERS_MAX];
+	size_t n = owners_of(t, owners);
 	struct stat st;
 
-	root = openat(t->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
+	if (fstat(folder, &st) < 0 || (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX)))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (st.st_uid == owners[i])
+			return true;
+	return false;
+}
+
+int jvm_target_open_folder(const struct jvm_target *t, const char *path, int *ret)
+{
+	_cleanup_(closep) int folder = openat(t->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+	};
+	char name[64];
+	int next;
+
+	if (folder < 0)
 		return -errno;
-	folder = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (folder < 0 || fstat(folder, &st) < 0)
+	while (is_safe(t, folder)) {
+		path += strspn(path, "/");
+		if (!*path) {
+			*ret = TAKE_FD(folder);
+			return 0;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(path, "/"), path);
+		path += strcspn(path, "/");
+		next = (int)syscall(SYS_openat2, folder, name, &how, sizeof(how));
+		if (next < 0)
+			return -errno;
+		close(folder);
+		folder = next;
+	}
+	return JVM_TARGET_UNSAFE;
+}
+
+int jvm_target_open_cwd(const struct jvm_target *t, int *ret)
+{
+	int folder = openat(t->dir, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (folder < 0)
 		return -errno;
-	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
-		return JVM_TARGET_UNSAFE;
-	*ret = TAKE_FD(folder);
+	*ret = folder;
 	return 0;
 }

@@ -26,6 +26,7 @@ struct jvm_target {
 /* 'start_ns' as in struct process: another process with that pid is not taken. Returns 0 or a negative errno. */
 int jvm_target_open(uint32_t pid, uint64_t start_ns, struct jvm_target *ret);
 void jvm_target_close(struct jvm_target *t);
+bool jvm_target_has_ended(const struct jvm_target *t);
 
 /* What /proc/PID/status says now. Returns 0 or a negative errno. */
 struct jvm_status {
@@ -43,18 +44,25 @@ uint64_t jvm_target_age_ns(uint64_t start_ns);
 
 /*
  * Whether it takes agents at all, as far as can be known without asking it. Returns 0;
- * JVM_TARGET_REFUSES with a sentence in 'reason'; or a negative errno.
+ * JVM_TARGET_REFUSES with a sentence in 'reason'; or a negative errno. With 0 'may_listen' says whether
+ * it may be asked by a signal to open its socket, and if not, 'reason' says why not: that takes a JVM
+ * that is known to be its process's own program, to take SIGQUIT itself, and to be let itself be
+ * attached to. What it says in its performance data counts, never what stands on a command line.
  */
 enum { JVM_TARGET_REFUSES = 1 };
-struct jvm_refusal {
+struct jvm_judgement {
+	bool may_listen;
 	char reason[160];
 };
-int jvm_target_judge(const struct jvm_target *t, struct jvm_refusal *ret);
+int jvm_target_judge(const struct jvm_target *t, struct jvm_judgement *ret);
 
 /*
- * A folder as the JVM sees it, through its own root directory: links in it cannot lead out of there.
- * Returns 0 with a descriptor (O_PATH); JVM_TARGET_UNSAFE: others may write there and are not kept
- * from each other's files (no sticky bit); or a negative errno.
+ * A folder as the JVM sees it, inside its own root directory, by an absolute path without links. Returns
+ * 0 with a descriptor (O_PATH); JVM_TARGET_UNSAFE: it, or one above it, is of a stranger, or others may
+ * write there and are not kept from each other's files (no sticky bit); or a negative errno: -ELOOP, a
+ * link.
  */
 enum { JVM_TARGET_UNSAFE = 1 };
 int jvm_target_open_folder(const struct jvm_target *t, const char *path, int *ret);
+/* The one that it is in, whosever it is. Returns 0 or a negative errno. */
+int jvm_target_open_cwd(const struct jvm_target *t, int *ret);

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -141,8 +142,9 @@ def case_jvm_attach_restarts(run):
 def case_jvm_attach_container(run):
     """A JVM of another user in a container, with namespaces of processes, files and users of its own."""
     with Container(run, "shop") as container:
-        back = container.app("back", apps.java("Back", "{port}", "{log}"))
-        front = container.app("front", apps.java("Front", "{port}", back.port, "{log}", 16, "handover"))
+        user = ["setpriv", "--reuid=33", "--regid=33", "--clear-groups"]
+        back = container.app("back", [*user, *apps.java("Back", "{port}", "{log}")])
+        front = container.app("front", [*user, *apps.java("Front", "{port}", back.port, "{log}", 16, "handover")])
         daemon = run.daemon(f'discover:\n  include:\n    - {{container: "{container.id[:12]}", language: jvm}}\n{AUTO}')
         for process in (front, back):
             await_agent(daemon, process)
@@ -157,23 +159,21 @@ def back_end(run, name, options=(), before=(), **more):
 
 def case_jvm_attach_options(run):
     """JVMs by what their options allow: attached to where that is harmless, else left alone, with the reason."""
-    argument_file = run.apps / "options"
-    argument_file.write_text("-Dof=nothing\n")
     tracer = apps.java_agent("opentelemetry-javaagent.jar")
     other = apps.java_agent("metrics-exporter.jar")
-    off = "-XX:+DisableAttachMechanism"
+    off, silent = "-XX:+DisableAttachMechanism", "-XX:-UsePerfData"
+    unknown = "not loaded: it does not listen for tools, and has no performance data"
     cases = {
         "plain": ([], {}, "in use"),
         "start-listener": (["-XX:+StartAttachListener"], {}, "in use"),
-        "few-signals": (["-Xrs"], {}, "in use"),
-        "no-perf-data": (["-XX:-UsePerfData"], {}, "in use"),
+        "few-signals": (["-Xrs"], {}, "in use"),  # it listens from the start
+        "listener-no-perf-data": (["-XX:+StartAttachListener", silent], {}, "in use"),
         "other-agent": ([f"-javaagent:{other}"], {}, "in use"),
         "attach-off": ([off], {}, "not loaded: its attach mechanism is off"),
-        "attach-off-unseen": ([off, "-XX:-UsePerfData"], {}, "not loaded: its attach mechanism is off"),
-        "attach-off-variable": (["-XX:-UsePerfData"], {"JAVA_TOOL_OPTIONS": off},
-                                "not loaded: its attach mechanism is off"),
+        "attach-off-variable": ([], {"JAVA_TOOL_OPTIONS": off}, "not loaded: its attach mechanism is off"),
+        "no-perf-data": ([silent], {}, unknown),
+        "attach-off-unseen": ([off, silent], {}, unknown),
         "load-off": (["-XX:-EnableDynamicAgentLoading"], {}, "not loaded: it loads no agents"),
-        "unknown": (["-XX:-UsePerfData", f"@{argument_file}"], {}, "not loaded: it has options in files"),
         "tracer": ([f"-javaagent:{tracer}"], {}, "not loaded: it is traced by another agent already (OpenTelemetry)"),
     }
     processes = {name: back_end(run, name, options, env={**os.environ, **env}, ready=None)
@@ -198,8 +198,10 @@ def case_jvm_attach_tmp(run):
     cases = {
         "plain": ("mode=1777", ":", "in use"),
         "noexec": ("mode=1777,noexec", ":", "in use"),  # the library lies elsewhere then
-        "read-only": ("mode=1777", "mount -o remount,ro /tmp", "not loaded: cannot write to its /tmp: Read-only"),
+        # Nor can the JVM write there what would tell about it.
+        "read-only": ("mode=1777", "mount -o remount,ro /tmp", "not loaded: it does not listen for tools"),
         "not-sticky": ("mode=0777", ":", "not loaded: others may change files in its /tmp"),
+        "strangers": ("mode=1777", "chown 12345 /tmp", "not loaded: others may change files in its /tmp"),
     }
     processes = {}
     for name, (options, prepare, _) in cases.items():
@@ -217,8 +219,18 @@ def case_jvm_attach_in_the_way(run):
     cases = {"stale": "in use", "foreign-socket": "not loaded: somebody else's file is in the way",
              "no-socket": "not loaded: somebody else's file is in the way",
              "foreign-trigger": "not loaded: somebody else's file is in the way", "stale-trigger": "in use",
-             "fresh-trigger": "not loaded yet: somebody else attaches to it"}
-    processes = {name: back_end(run, name) for name in cases}
+             "fresh-trigger": "not loaded yet: somebody else attaches to it",
+             "foreign-in-cwd": "not loaded: somebody else's file is in the way",
+             "open-cwd": "not loaded: it does not listen for tools, and everybody may write"}
+    processes = {}
+    for name in cases:
+        before = []
+        if "cwd" in name:
+            folder = run.directory / name
+            folder.mkdir()
+            folder.chmod(0o1777 if name == "open-cwd" else 0o755)
+            before = ["/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder]
+        processes[name] = back_end(run, name, before=before)
     made = []
 
     def place(name, kind):
@@ -238,6 +250,10 @@ def case_jvm_attach_in_the_way(run):
         path = place(name, "attach")
         path.write_text("")
         os.utime(path, (time.time() - age,) * 2)
+    fresh = path
+    made.append(run.directory / "foreign-in-cwd" / f".attach_pid{processes['foreign-in-cwd'].pid}")
+    made[-1].write_text("")
+    os.chown(made[-1], 12345, 12345)
     try:
         daemon = run.daemon(run.config(AUTO))
         for name, wanted in cases.items():
@@ -245,7 +261,7 @@ def case_jvm_attach_in_the_way(run):
             expect(DUMP not in processes[name].stdout, f"{name}: a thread dump")
         for path in made[1:4]:
             expect(path.exists(), f"{path} is gone")
-        made[-1].unlink()
+        fresh.unlink()
         await_agent(daemon, processes["fresh-trigger"])
     finally:
         for path in made:
@@ -254,6 +270,19 @@ def case_jvm_attach_in_the_way(run):
             else:
                 path.unlink(missing_ok=True)
     return f"{len(cases)} kinds of files in the way"
+
+
+def case_jvm_attach_stopped(run):
+    """A JVM that a signal has stopped is not asked for anything, and attached to once it goes on."""
+    process = back_end(run, "stopped")
+    os.kill(process.pid, signal.SIGSTOP)
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, process, "not loaded yet: it is stopped")
+    expect(status_field(process.pid, "ShdPnd")[-1].strip("0") == "", "a signal waits for it")
+    os.kill(process.pid, signal.SIGCONT)
+    await_agent(daemon, process, seconds=30)
+    expect_untouched(process)
+    return "attached to when it went on"
 
 
 def case_jvm_attach_off(run):
