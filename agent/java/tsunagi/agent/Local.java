@@ -147,6 +147,13 @@ final class Local {
 		hold = isFirm ? Hold.MIXED : Hold.LOOSE;
 	}
 
+	/** It runs a job; without a context that is nobody's, and no message changes that. */
+	void work(long context) {
+		set(context, false);
+		if (context == 0)
+			hold = Hold.MIXED;
+	}
+
 	/** No message changes it, until pop(). */
 	void call(long context) {
 		set(context, true);

@@ -112,19 +112,26 @@ public final class Tasks {
 		}
 	}
 
-	/** Around a part of a job that has more of them. */
+	/**
+	 * Around a part of a job that has more of them, and was stamped where it was made. Without a stamp
+	 * it is nobody's: it was made for no request, or before the agent came, and whoever lets it go on
+	 * does so by chance.
+	 */
 	public static void resume(Object job) {
 		try {
-			run(Stamps.of(job), null);
+			Local local = Local.current();
+
+			local.push(null);
+			local.work(Stamps.of(job));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
 	}
 
 	/**
-	 * As resume(), around a call that a thread makes and waits for: what it hears meanwhile from the
-	 * client's other threads is no message to it, and changes nothing, also if it is nobody's: made
-	 * before the agent came, or for no request.
+	 * Around a call that a thread makes and waits for, for its own request or the one that the call was
+	 * made for: what it hears meanwhile from the client's other threads is no message to it, and
+	 * changes nothing, also if it is nobody's: made before the agent came, or for no request.
 	 */
 	public static void calling(Object call) {
 		try {
