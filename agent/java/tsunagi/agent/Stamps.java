@@ -6,15 +6,15 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Which context an object was handed over with: a job, a message, a call. The object is not changed,
- * not kept alive, and not asked for its equals(). A bounded table; what finds no room is not known,
- * and counted.
+ * not kept alive, and not asked for its equals(). A bounded table: what is forgotten for want of room
+ * is counted.
  *
  * What a hook stamps where it is made (put) keeps its stamp until it is taken. What is stamped where
  * it is passed on (pass) may be passed on by two requests at once, as a queue's one worker job is:
  * then it is nobody's.
  */
 public final class Stamps {
-	private static final int STAMPS_MAX = 65536;
+	private static final int CHAIN_MAX = 4;
 	private static final int LOCKS = 64;
 
 	/* What becomes of a stamp that is found. */
@@ -120,19 +120,25 @@ public final class Stamps {
 		}
 	}
 
+	/* The newest stands first, and the oldest goes where there are many: by now it has run, as a rule. */
 	private static void add(Object object, long context, int hash, boolean isMade) {
 		int place = place(hash);
-		Stamp stamp;
+		Stamp stamp = new Stamp(object, gone, hash, isMade);
+		Stamp before = null;
+		Stamp last = stamp;
+		int length = 0;
 
-		if (count.get() >= STAMPS_MAX) {
-			Context.lose();
-			return;
-		}
-		stamp = new Stamp(object, gone, hash, isMade);
 		stamp.context = context;
 		stamp.next = chains[place];
 		chains[place] = stamp;
 		count.incrementAndGet();
+		for (; last.next != null; last = last.next, length++)
+			before = last;
+		if (length < CHAIN_MAX)
+			return;
+		if (last.get() != null)
+			Context.lose();
+		unlink(place, before, last);
 	}
 
 	private static long find(Object object, int what, long none) {
