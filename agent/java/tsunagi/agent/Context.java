@@ -116,26 +116,7 @@ public final class Context {
 		}
 	}
 
-	/** Around what an event loop or dispatcher does: reads of clients then tell whose turn it is. */
-	public static void enterLoop() {
-		try {
-			Local.current().loops++;
-		} catch (Throwable cause) {
-			fail(cause);
-		}
-	}
-
-	public static void leaveLoop() {
-		try {
-			Local local = Local.current();
-
-			if (local.loops > 0)
-				local.loops--;
-		} catch (Throwable cause) {
-			fail(cause);
-		}
-	}
-
+	/** Reads of clients tell whose turn it is there. */
 	public static boolean inLoop() {
 		try {
 			Local local = isOn() ? Local.known() : null;

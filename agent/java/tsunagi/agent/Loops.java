@@ -24,8 +24,15 @@ public final class Loops {
 	}
 
 	public static void turned() {
-		Context.leaveLoop();
-		Context.pop();
+		try {
+			Local local = Local.current();
+
+			if (local.loops > 0)
+				local.loops--;
+			local.pop();
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
 	}
 
 	/*

@@ -3,8 +3,7 @@ package tsunagi.agent;
 /**
  * Work that is handed over: whoever runs it works for what it was handed over with, as long as it
  * runs. Jobs are stamped and never wrapped, so that a pool's queue, its handlers, comparators and
- * stack traces see the application's objects and frames alone. wrap() is for libraries whose jobs
- * nobody gets to see.
+ * stack traces see the application's objects and frames alone.
  */
 public final class Tasks {
 	private static final Class<?> TIMER = timerThread();
@@ -295,16 +294,5 @@ public final class Tasks {
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
-	}
-
-	/** The same job, if the current thread works for nothing. */
-	public static Runnable wrap(Runnable job) {
-		long context = Stamps.take(job);
-
-		if (context == 0)
-			context = Context.current();
-		if (context == 0 || job == null || job instanceof Wrapped)
-			return job;
-		return new Wrapped(job, context);
 	}
 }
