@@ -3,13 +3,7 @@
  * host is handed to a thread by whichever of them ends. Apache's HttpClient: connections are waited for
  * likewise, and its I/O reactor's threads send what they are told by commands.
  */
-#include "hooks.h"
-
-#define CLASS(internal, from, to, list)                                        \
-	{                                                                      \
-		.name = internal, .oldest = from, .newest = to, .hooks = list, \
-		.n_hooks = sizeof(list) / sizeof(*list)                        \
-	}
+#include "hooks_rows.h"
 
 #define TASKS "tsunagi/agent/Tasks"
 #define LOOPS "tsunagi/agent/Loops"
@@ -18,10 +12,6 @@
 	{                                                                             \
 		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
 		.owner = TASKS                                                        \
-	}
-#define PLAIN(class, call)                                          \
-	{                                                           \
-		.method = call, .descriptor = "()V", .owner = class \
 	}
 
 #define MADE                                                                       \

@@ -2,13 +2,7 @@
  * What every JVM has: threads, executors, futures, timers, queues, sockets. Nothing is wrapped: jobs
  * and messages are stamped where they are handed over (Stamps.java) and found again where they run.
  */
-#include "hooks.h"
-
-#define CLASS(internal, from, to, list)                                        \
-	{                                                                      \
-		.name = internal, .oldest = from, .newest = to, .hooks = list, \
-		.n_hooks = sizeof(list) / sizeof(*list)                        \
-	}
+#include "hooks_rows.h"
 
 #define OBJECT  "(Ljava/lang/Object;)V"
 #define TASKS   "tsunagi/agent/Tasks"
@@ -21,19 +15,7 @@
 	}
 #define TASK(call, with)   CALL(TASKS, call, with)
 #define SOCKET(call, with) CALL(SOCKETS, call, with)
-#define PLAIN(class, call)                                          \
-	{                                                           \
-		.method = call, .descriptor = "()V", .owner = class \
-	}
 
-#define AT_ENTRY(name, type, call)                                    \
-	{                                                             \
-		.method = name, .descriptor = type, .entry = { call } \
-	}
-#define AT_EXIT(name, type, call)                                \
-	{                                                        \
-		.method = name, .descriptor = type, .exit = call \
-	}
 /* A job's own run. */
 #define AROUND(name, type)                                                          \
 	{                                                                           \

@@ -7,17 +7,12 @@
  * as its last act returns "suspended", and is not entered again: what it waited for passes
  * getSuccessfulResult().
  */
-#include "hooks.h"
+#include "hooks_rows.h"
 
 extern const struct hook_helper helper_kotlin_ContextKey;
 extern const struct hook_helper helper_kotlin_ContextElement;
 extern const struct hook_helper helper_kotlin_Coroutines;
 
-#define CLASS(internal, from, to, list)                                        \
-	{                                                                      \
-		.name = internal, .oldest = from, .newest = to, .hooks = list, \
-		.n_hooks = sizeof(list) / sizeof(*list)                        \
-	}
 /* One whose hooks call the helpers. */
 #define HELPED(internal, from, to, list)                                       \
 	{                                                                      \
@@ -38,14 +33,6 @@ extern const struct hook_helper helper_kotlin_Coroutines;
 #define CALL(class, call, type, with)                                             \
 	{                                                                         \
 		.method = call, .descriptor = type, .loads = with, .owner = class \
-	}
-#define AT_ENTRY(name, type, call)                                    \
-	{                                                             \
-		.method = name, .descriptor = type, .entry = { call } \
-	}
-#define AT_EXIT(name, type, call)                                \
-	{                                                        \
-		.method = name, .descriptor = type, .exit = call \
 	}
 #define HANDED(name, type, with) AT_ENTRY(name, type, CALL(HELPER, "handed", OBJECT, with))
 

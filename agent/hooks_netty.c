@@ -2,13 +2,7 @@
  * Netty: the turns of its event loops, the tasks and promises that go from one loop to another, and the
  * sockets of its native transport; and reactor-netty's client, whose requests wait for connections.
  */
-#include "hooks.h"
-
-#define CLASS(internal, from, to, list)                                        \
-	{                                                                      \
-		.name = internal, .oldest = from, .newest = to, .hooks = list, \
-		.n_hooks = sizeof(list) / sizeof(*list)                        \
-	}
+#include "hooks_rows.h"
 
 #define TASKS   "tsunagi/agent/Tasks"
 #define LOOPS   "tsunagi/agent/Loops"
@@ -19,19 +13,7 @@
 		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
 		.owner = class                                                        \
 	}
-#define PLAIN(class, call)                                          \
-	{                                                           \
-		.method = call, .descriptor = "()V", .owner = class \
-	}
 
-#define AT_ENTRY(name, type, call)                                    \
-	{                                                             \
-		.method = name, .descriptor = type, .entry = { call } \
-	}
-#define AT_EXIT(name, type, call)                                \
-	{                                                        \
-		.method = name, .descriptor = type, .exit = call \
-	}
 #define AROUND(name, type, before, after)                                             \
 	{                                                                             \
 		.method = name, .descriptor = type, .entry = {before}, .exit = after, \
