@@ -38,8 +38,14 @@
 /* --- OkHttp */
 
 static const struct class_hook async_call[] = {
-	MADE, CALLS("run", "()V"), /* of 4 and 5 */
-	CALLS("execute", "()V"),   /* of 3, called by its superclass's run() */
+	MADE,
+	CALLS("run", "()V"),
+};
+
+/* Its superclass's run() calls this. */
+static const struct class_hook async_call_3[] = {
+	MADE,
+	CALLS("execute", "()V"),
 };
 
 /* 5 connects by threads of its own, and waits for them at a queue. */
@@ -82,7 +88,7 @@ static const struct class_hook future[] = {
 #define CORE   "org/apache/hc/core5/"
 
 static const struct hook_class classes[] = {
-	CLASS("okhttp3/RealCall$AsyncCall", "3.14.9", "3.14.9", async_call),
+	CLASS("okhttp3/RealCall$AsyncCall", "3.14.9", "3.14.9", async_call_3),
 	CLASS("okhttp3/internal/connection/RealCall$AsyncCall", "4.12.0", "5.3.2", async_call),
 	CLASS("okhttp3/RealCall", "3.14.9", "3.14.9", call),
 	CLASS("okhttp3/internal/connection/RealCall", "4.12.0", "5.3.2", call),
