@@ -225,11 +225,15 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 	    !number_parse(arguments[2], UINT64_MAX, &start_ns))
 		return EXIT_FAILURE;
 
-	/* Nothing of the daemon's is held on to, nor is its end ours. */
+	/*
+	 * Nothing of the daemon's is held on to, nor is its end ours: what has been begun with the JVM is
+	 * brought to an end, also when all of a service's processes are told to go.
+	 */
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, 0);
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
 	umask(077);
 	if (setgroups(0, NULL) < 0)
 		return EXIT_FAILURE;

@@ -1,5 +1,6 @@
 """The daemon loads the agent into JVMs by itself, leaves those alone that take none, and says why."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -12,7 +13,7 @@ import time
 
 import apps
 from cases_chains import chain_hops, java_chain, judge_chain
-from containers import Container, status_field
+from containers import Container, cgroup_root, status_field
 from harness import Failure, Skip, expect, expect_true, scaled, wait_until
 from judge import expand, read_spans, span_path
 
@@ -283,6 +284,53 @@ def case_jvm_attach_stopped(run):
     await_agent(daemon, process, seconds=30)
     expect_untouched(process)
     return "attached to when it went on"
+
+
+@contextlib.contextmanager
+def frozen(process):
+    """By its cgroup: it hears of signals only afterwards."""
+    folder = cgroup_root() / f"tsunagi-frozen-{process.pid}"
+    folder.mkdir()
+    before = folder.parent / next(line.split("::/")[1] for line in
+                                  pathlib.Path(f"/proc/{process.pid}/cgroup").read_text().splitlines() if "::/" in line)
+    try:
+        (folder / "cgroup.procs").write_text(str(process.pid))
+        (folder / "cgroup.freeze").write_text("1")
+        wait_until(lambda: "frozen 1" in (folder / "cgroup.events").read_text(), 5, "it is frozen")
+        yield
+    finally:
+        (folder / "cgroup.freeze").write_text("0")
+        (before / "cgroup.procs").write_text(str(process.pid))
+        folder.rmdir()
+
+
+def loaders_of(process):
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"--load-agent\0use\0{process.pid}\0" in (folder / "cmdline").read_text():
+                found.append(int(folder.name))
+    return found
+
+
+def case_jvm_attach_frozen(run):
+    """All of the daemon's processes are told to end while a frozen JVM has not heard of the order yet: what was begun
+    is brought to its end, and nothing is left behind."""
+    process = back_end(run, "frozen")
+    with frozen(process):
+        daemon = run.daemon(run.config(AUTO))
+        wait_until(lambda: len(files_of(process)) == 2, 20, "the order lies there")
+        loaders = loaders_of(process)
+        expect(len(loaders) == 1, f"loaders {loaders}")
+        os.kill(loaders[0], signal.SIGTERM)
+        expect(daemon.stop() == 0, "the daemon's end")
+        expect(loaders_of(process) == loaders, "the loader ended in the middle")
+    wait_until(lambda: not loaders_of(process), 20, "the loader's end")
+    expect_untouched(process)
+    daemon = run.daemon(run.config(AUTO), name="second-daemon")
+    await_agent(daemon, process, seconds=2)
+    expect(daemon.counters()["jvm_agents_loaded"] == 0, "not the agent that was there")
+    return "the order went through, and nothing was left"
 
 
 def case_jvm_attach_off(run):
