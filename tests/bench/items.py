@@ -14,8 +14,9 @@ import apps
 import harness
 from cases_chains import go_chain, java_chain, need
 from cases_images import Box, image_of
+from cases_jvm_attach import await_agent
 from harness import Daemon, Failure, Skip, expect, wait_until
-from measure import (MB, Row, c_program, column, cpu_ns, in_turn, load_figures, path_of_success, quiet_log, sink,
+from measure import (MB, Row, c_program, column, cpu_ns, get, in_turn, load_figures, path_of_success, quiet_log, sink,
                      spans_settled, status_of, tracing, wrk)
 from wire import Wire
 
@@ -100,6 +101,70 @@ def item_java_chain(run, rounds):
     front, back = java_chain(run)
     wrk(front.port, path_of_success(front.port), 32, WARM_SECONDS)
     return served(run, rounds, [front, back], front, 32, 3, None, "percent")
+
+
+def ktor(run, name, back_port, log):
+    """A Ktor service on Netty that calls by OkHttp; traced if its log is in the run's folder."""
+    port = run.port()
+    process = run.start(name, ["java", "-Xmx256m", "-jar", apps.ktor(), port, back_port, log, "netty-nio", "okhttp"])
+    process.port = port
+    wait_until(lambda: is_answered(port), 30, f"{name} answers")
+    return process
+
+
+def is_answered(port):
+    try:
+        return get(f"http://127.0.0.1:{port}/direct/first") == 200
+    except OSError:
+        return False
+
+
+def ktor_figures(process, seconds=LOAD_SECONDS, daemon=None):
+    return load_figures(lambda: wrk(process.port, "/direct/x-1", 16, seconds), [process], daemon, 2)
+
+
+@contextlib.contextmanager
+def agent_used(run, process, endpoint):
+    """The daemon, once the agent of the process is in use."""
+    with tracing(run, 1, endpoint, extra="jvm:\n  agent: auto\n") as daemon:
+        await_agent(daemon, process)
+        yield daemon
+
+
+def item_jvm_agent(run, rounds):
+    """CPU a request of a Ktor service on Netty with OkHttp at 16 connections, in a JVM without and one with the agent."""
+    need("java", "mvn", "go", "wrk")
+    endpoint, unlogged = sink(run), "/dev/null"
+    quiet_log(run, "traced")
+    back_port = run.port()
+    run.start("back", [apps.go_chain(), "back", back_port, unlogged])
+    never, traced = ktor(run, "never", back_port, unlogged), ktor(run, "traced", back_port, run.apps / "traced.log")
+    apart, figures = [], {"never": [], "traced": [], "ended": []}
+    for process in (never, traced, never, traced):
+        wrk(process.port, "/direct/x-1", 16, WARM_SECONDS)
+    for n in range(rounds):
+        order = (never, traced) if n % 2 else (traced, never)
+        both = {process.name: ktor_figures(process)["servers"] for process in order}
+        apart.append((both["never"], both["traced"]))
+    with agent_used(run, traced, endpoint):
+        wrk(traced.port, "/direct/x-1", 16, 2 * WARM_SECONDS)  # what was rewritten is compiled again
+    for n in range(rounds):
+        for what in sorted(figures, reverse=n % 2):
+            if what == "traced":
+                with agent_used(run, traced, endpoint) as daemon:
+                    figures[what].append(ktor_figures(traced, daemon=daemon))
+            else:
+                figures[what].append(ktor_figures(never if what == "never" else traced))
+    off = column(figures["never"], "servers")
+    return [Row("CPU of the service a request, traced, to one that never had the agent", "us",
+                column(figures["traced"], "servers"), off, 3.0, "percent"),
+            Row("CPU of the service a request after the daemon's end, to one that never had the agent", "us",
+                column(figures["ended"], "servers"), off, 1.0, "percent"),
+            Row("the same two before there was an agent", "us", [b for _, b in apart], [a for a, _ in apart]),
+            Row("CPU of the machine a request, without interrupts", "us", column(figures["traced"], "machine"),
+                column(figures["never"], "machine")),
+            Row("requests a second", "/s", column(figures["traced"], "rate"), column(figures["never"], "rate")),
+            Row("spans made of those that should be", "%", column(figures["traced"], "seen"))]
 
 
 def item_go_containers(run, rounds):
