@@ -292,9 +292,9 @@ static const struct hook_class classes[] = {
 	CLASS("sun/nio/ch/ServerSocketChannelImpl", "8", "25", server_channel),
 	CLASS("sun/nio/ch/SocketChannelImpl", "8", "25", channel),
 	CLASS("sun/nio/ch/NioSocketImpl", "17", "25", nio_socket),
-	CLASS("java/net/AbstractPlainSocketImpl", "11", "17", plain_socket),
-	CLASS("java/net/SocketInputStream", "11", "17", socket_input),
-	CLASS("java/net/SocketOutputStream", "11", "17", socket_output),
+	CLASS("java/net/AbstractPlainSocketImpl", "8", "17", plain_socket),
+	CLASS("java/net/SocketInputStream", "8", "17", socket_input),
+	CLASS("java/net/SocketOutputStream", "8", "17", socket_output),
 };
 
 const struct hook_table hooks_jdk = {classes, sizeof(classes) / sizeof(*classes)};

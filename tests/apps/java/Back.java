@@ -19,12 +19,16 @@ public final class Back {
 	}
 
 	private static int status(String id) {
-		return switch (Math.floorMod(id.hashCode(), 16)) {
-			case 3 -> 404;
-			case 7 -> 201;
-			case 11 -> 500;
-			default -> 200;
-		};
+		switch (Math.floorMod(id.hashCode(), 16)) {
+		case 3:
+			return 404;
+		case 7:
+			return 201;
+		case 11:
+			return 500;
+		default:
+			return 200;
+		}
 	}
 
 	private void handle(HttpExchange exchange) throws IOException {

@@ -10,7 +10,7 @@
  * task: "future", a CompletableFuture's job in the common pool and what depends on it; "scheduled", a job 1 ms
  * later; "thread", a thread of its own; "queue", two threads that the first request starts and that take jobs from
  * a queue for ever; "timer", a java.util.Timer's one thread; "client", java.net.http's sendAsync() and what depends
- * on its response.
+ * on its response (AsyncCalls, Java 11).
  */
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpHandler;
@@ -19,11 +19,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
 import java.net.InetSocketAddress;
-import java.net.URI;
 import java.net.URL;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.Timer;
 import java.util.TimerTask;
@@ -38,8 +34,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 
 public final class Front {
-	private final RequestLog log;
-	private final String back;
+	final RequestLog log;
+	final String back;
 	private final AtomicLong requests = new AtomicLong();
 
 	private Front(String file, String port) throws IOException {
@@ -53,13 +49,14 @@ public final class Front {
 		int status = connection.getResponseCode();
 
 		try (InputStream body = status < 400 ? connection.getInputStream() : connection.getErrorStream()) {
-			body.readAllBytes();
+			while (body.read() >= 0)
+				continue;
 		}
 		log.write("client", path, status, start, RequestLog.now());
 		return status;
 	}
 
-	private static String target(HttpExchange exchange) {
+	static String target(HttpExchange exchange) {
 		return "/back/" + RequestLog.id(exchange.getRequestURI().getPath());
 	}
 
@@ -96,7 +93,7 @@ public final class Front {
 		}
 	}
 
-	private void answerUnchecked(HttpExchange exchange, long start, int called) {
+	void answerUnchecked(HttpExchange exchange, long start, int called) {
 		try {
 			answer(exchange, start, called);
 		} catch (IOException e) {
@@ -109,20 +106,6 @@ public final class Front {
 
 		CompletableFuture.supplyAsync(() -> callUnchecked(target(exchange)))
 			.thenAccept(status -> answerUnchecked(exchange, start, status));
-	}
-
-	private void handleByClient(HttpExchange exchange, HttpClient client) {
-		long start = RequestLog.now();
-		String path = target(exchange);
-
-		client.sendAsync(HttpRequest.newBuilder(URI.create(back + path)).build(),
-				 HttpResponse.BodyHandlers.ofString())
-			.whenComplete((response, failure) -> {
-				int status = failure == null ? response.statusCode() : 599;
-
-				log.write("client", path, status, start, RequestLog.now());
-				answerUnchecked(exchange, start, status);
-			});
 	}
 
 	private void handleByTimer(HttpExchange exchange, Timer timer) {
@@ -181,9 +164,9 @@ public final class Front {
 
 			return exchange -> handleByTimer(exchange, timer);
 		case "client":
-			HttpClient client = HttpClient.newHttpClient();
+			AsyncCalls calls = new AsyncCalls(this);
 
-			return exchange -> handleByClient(exchange, client);
+			return calls::handle;
 		default:
 			return this::handle;
 		}

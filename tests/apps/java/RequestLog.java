@@ -6,14 +6,13 @@
  */
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 
 final class RequestLog {
 	private final PrintWriter out;
 
 	RequestLog(String file) throws IOException {
-		out = new PrintWriter(file, StandardCharsets.UTF_8);
+		out = new PrintWriter(file, "UTF-8");
 		Runtime.getRuntime().addShutdownHook(new Thread(this::close));
 	}
 
