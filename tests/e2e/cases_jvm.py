@@ -1,9 +1,12 @@
 """JVMs with the agent in them: requests that are handed over keep their calls, whoever makes them. Absent is a failure."""
 
+import signal
+
 import apps
-from cases_chains import java_chain, judge_chain
+from cases_chains import java_chain, judge_chain, need
 from cases_jvm_attach import AUTO, await_agent
-from harness import Skip, scaled
+from containers import status_field
+from harness import Skip, expect, scaled, wait_until
 
 
 def chain(run, mode, threads=16, home=None):
@@ -75,3 +78,35 @@ def case_jvm21_virtual(run):
 def case_jvm25_virtual(run):
     """The same; a virtual thread that waits for a monitor no longer holds its carrier."""
     return virtual(run, "25")
+
+
+def system_calls(run, front, name):
+    """By kind, what the service's threads call for 1,000 requests, one after the other."""
+    tracer = run.start(f"strace-{name}", ["strace", "-f", "-q", "-c", "-S", "name", "-U", "calls,name", "-p", front.pid,
+                                          "-o", run.directory / name], ready=None)
+    wait_until(lambda: status_field(front.pid, "TracerPid") != ["0"], 5, "strace watches")
+    run.load(front.port, 1_000, 1, name=f"load-{name}", id=name)
+    tracer.stop(signal_number=signal.SIGINT)
+    lines = [line.split() for line in (run.directory / name).read_text().splitlines()]
+    return {words[1]: int(words[0]) for words in lines if len(words) == 2 and words[0].isdigit() and words[1] != "total"}
+
+
+def case_jvm_system_calls(run):
+    """The agent makes no system call: of each kind the service calls as many with it as without it."""
+    need("strace")
+    front, _ = java_chain(run, None, "handover", 16)
+    run.load(front.port, 2_000, 1, name="load-warm", id="warm")
+    without = system_calls(run, front, "without")
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, front)
+    run.load(front.port, 2_000, 1, name="load-warm-again", id="again")
+    having = system_calls(run, front, "with")
+    # The JVM's own threads call these on their own account: they wait, and look at the time.
+    own = {"futex", "restart_syscall", "sched_yield", "madvise", "mprotect", "munmap", "mmap", "getrusage", "gettid"}
+    more = {name: (without.get(name, 0), n) for name, n in having.items()
+            if name not in own and n > without.get(name, 0) * 1.02 + 20}
+    expect(without.get("read", 0) + without.get("recvfrom", 0) >= 1_000, f"counted {without}")
+    expect(not more, f"more with the agent: {more}")
+    waits = without.get("futex", 0), having.get("futex", 0)
+    expect(waits[1] < 1.1 * waits[0] + 100, f"futex {waits}")
+    return f"{sum(without.values())} without, {sum(having.values())} with it, in 1,000 requests; futex {waits}"
