@@ -103,10 +103,11 @@ def item_java_chain(run, rounds):
     return served(run, rounds, [front, back], front, 32, 3, None, "percent")
 
 
-def ktor(run, name, back_port, log):
+def ktor(run, name, back_port, log, options=()):
     """A Ktor service on Netty that calls by OkHttp; traced if its log is in the run's folder."""
     port = run.port()
-    process = run.start(name, ["java", "-Xmx256m", "-jar", apps.ktor(), port, back_port, log, "netty-nio", "okhttp"])
+    process = run.start(name, ["java", "-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch", *options, "-jar", apps.ktor(), port,
+                               back_port, log, "netty-nio", "okhttp"])
     process.port = port
     wait_until(lambda: is_answered(port), 30, f"{name} answers")
     return process
@@ -132,7 +133,7 @@ def agent_used(run, process, endpoint):
 
 
 def item_jvm_agent(run, rounds):
-    """CPU a request of a Ktor service on Netty with OkHttp at 16 connections, in a JVM without and one with the agent."""
+    """CPU a request of a Ktor service on Netty with OkHttp, at 16 connections: JVMs with and without the agent."""
     need("java", "mvn", "go", "wrk")
     endpoint, unlogged = sink(run), "/dev/null"
     quiet_log(run, "traced")
@@ -165,6 +166,50 @@ def item_jvm_agent(run, rounds):
                 column(figures["never"], "machine")),
             Row("requests a second", "/s", column(figures["traced"], "rate"), column(figures["never"], "rate")),
             Row("spans made of those that should be", "%", column(figures["traced"], "seen"))]
+
+
+def rss_mb(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1]) / 1024
+
+
+def stops_ms(log):
+    """How long the JVM stood still for each rewriting of classes, getting there included."""
+    stops = re.findall(r'Safepoint "(?:Redefine|Retransform)\w*".*Total: +(\d+) ns', log.read_text())
+    return [int(ns) / 1e6 for ns in stops]
+
+
+def item_jvm_agent_attach(run, rounds):
+    """What loading the agent takes in a Ktor service that has served 5,000 requests; a JVM of its own each time."""
+    need("java", "mvn", "go", "wrk")
+    endpoint, back_port, grown, stops = sink(run), run.port(), [], []
+    run.start("back", [apps.go_chain(), "back", back_port, "/dev/null"])
+    for n in range(rounds):
+        log = run.directory / f"safepoints-{n}"
+        with idle(run, f"service{n}", back_port, [f"-Xlog:safepoint:file={log}"]) as process:
+            before = rss_mb(process)
+            with agent_used(run, process, endpoint):
+                time.sleep(2)
+                after = rss_mb(process)
+        stops.append(max(stops_ms(log)))
+        with idle(run, f"other{n}", back_port) as process:
+            alone = rss_mb(process)
+            time.sleep(4)
+            grown.append((rss_mb(process) - alone, after - before))
+    return [Row("longest stop of the JVM for rewriting classes", "ms", stops, budget=50.0),
+            Row("growth of the JVM's resident memory in some seconds", "MB", [b for _, b in grown],
+                [a for a, _ in grown], 4.0, "difference")]
+
+
+@contextlib.contextmanager
+def idle(run, name, back_port, options=()):
+    """A Ktor service that has had 5,000 requests."""
+    quiet_log(run, name)
+    process = ktor(run, name, back_port, run.apps / f"{name}.log", options)
+    run.load(process.port, 5_000, 16, name=f"load-{name}", prefix="/direct/", id=name)
+    time.sleep(2)
+    yield process
+    process.stop()
 
 
 def item_go_containers(run, rounds):
