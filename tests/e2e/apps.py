@@ -114,8 +114,8 @@ def java25_home():
 def java(*main_and_arguments, home=None, options=()):
     """argv of one of the Java services."""
     program = f"{home}/bin/java" if home else "java"
-    return [program, "-Dsun.net.httpserver.nodelay=true", "-Dhttp.maxConnections=256", *options, "-cp", java_classes(),
-            *main_and_arguments]
+    return [program, "-Dsun.net.httpserver.nodelay=true", "-Dsun.net.httpserver.maxIdleConnections=10000",
+            "-Dhttp.maxConnections=256", *options, "-cp", java_classes(), *main_and_arguments]
 
 
 def go_chain():

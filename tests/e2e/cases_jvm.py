@@ -9,12 +9,13 @@ from containers import status_field
 from harness import Skip, expect, scaled, wait_until
 
 
-def chain(run, mode, threads=16, home=None):
+def chain(run, mode, threads=16, home=None, size=(3_000, 32)):
+    """'size': requests, and connections that they come over."""
     front, back = java_chain(run, home, mode, threads)
     daemon = run.daemon(run.config(AUTO))
     for process in (front, back):
         await_agent(daemon, process)
-    run.load(front.port, scaled(3_000), 32, traceparent=20)
+    run.load(front.port, scaled(size[0]), size[1], traceparent=20)
     return judge_chain(run, daemon, front, back)
 
 
