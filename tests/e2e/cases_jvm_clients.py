@@ -23,6 +23,9 @@ VERSIONS = {
 }
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
+# Where libraries have queues or workers of their own; of the latter the calls may lack a parent.
+MAY_LACK = ["disruptor", "vertx", "reactor", "rxjava"]
+WAYS = ["guava", "grpc", "grpc-sync", "pekko", "jetty", "deque", "nodes", "caller", "serial", "threads", *MAY_LACK]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
 
@@ -49,13 +52,13 @@ def start(run, server, clients, versions, home):
     return front, back
 
 
-def hops(front, back, client, load):
+def hops(front, back, client, load, may_lack=False):
     return [judge.Hop("server", f"/{client}/{{id}}", outer=load, inner="front", pid=front.pid),
-            judge.Hop("client", "/back/{id}", outer="front", inner="back", pid=front.pid),
+            judge.Hop("client", "/back/{id}", outer="front", inner="back", pid=front.pid, may_lack_parent=may_lack),
             judge.Hop("server", "/back/{id}", outer="front", inner="back", pid=back.pid)]
 
 
-def judge_loads(run, daemon, services, clients, late_ns=0):
+def judge_loads(run, daemon, services, clients, late_ns=0, may_lack=False):
     """What the loads CLIENT-CONNECTIONS, or late-CLIENT, became."""
     front, back = services
     time.sleep(1.5)  # what is printed within 1 s has been
@@ -65,7 +68,7 @@ def judge_loads(run, daemon, services, clients, late_ns=0):
     expected = []
     for client in clients:
         for load in [f"late-{client}"] if late_ns else [f"{client}-{connections}" for _, connections in LOADS]:
-            expected += judge.expand(hops(front, back, client, load), logs, load,
+            expected += judge.expand(hops(front, back, client, load, may_lack), logs, load,
                                      in_flight_before=late_ns)
     return expect_true(ours, expected, least=scaled(1_000))
 
@@ -77,7 +80,7 @@ def daemon_with_agent(run, front):
     return daemon, time.time_ns()
 
 
-def cells(run, server, clients, versions="new", home=None):
+def cells(run, server, clients, versions="new", home=None, may_lack=False):
     """The agent comes before the first request."""
     services = front, _ = start(run, server, clients, versions, home)
     daemon, _ = daemon_with_agent(run, front)
@@ -85,10 +88,10 @@ def cells(run, server, clients, versions="new", home=None):
         for requests, connections in LOADS:
             run.load(front.port, scaled(requests), connections, name=f"{client}-{connections}", prefix=f"/{client}/",
                      id=f"{client}-{connections}")
-    return judge_loads(run, daemon, services, clients)
+    return judge_loads(run, daemon, services, clients, may_lack=may_lack)
 
 
-def cells_late(run, server, clients, versions="new", home=None):
+def cells_late(run, server, clients, versions="new", home=None, may_lack=False):
     """The agent comes after 1,000 requests, when all connections, threads and jobs are there."""
     services = front, _ = start(run, server, clients, versions, home)
     loads = [run.load_start(front.port, scaled(4_800 // len(clients)), 16, name=f"late-{client}",
@@ -99,7 +102,7 @@ def cells_late(run, server, clients, versions="new", home=None):
     for load in loads:
         status = load.wait(60)
         expect(status == 0, f"load: {load.stdout} {load.stderr}")
-    return judge_loads(run, daemon, services, clients, late_ns=agent_ns)
+    return judge_loads(run, daemon, services, clients, late_ns=agent_ns, may_lack=may_lack)
 
 
 GROUPS = {"blocking": BLOCKING, "handed": HANDED, "loops": LOOPS}

@@ -34,7 +34,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * jdk: the JDK's own, with a pool of threads. netty-nio, netty-epoll: Netty, where the request is handled "inline", by
+ * jdk: the JDK's own, with a pool of threads; "-WAY": what does the request's work is handed over, see Ways. netty-nio, netty-epoll: Netty, where the request is handled "inline", by
  * the event loop that read it; "-pool", by a pool of threads; "-loop", by another event loop; "-delayed", by the same
  * one a millisecond later; "-executor", by a handler that has an executor of its own; "-global", by Netty's one thread
  * for everybody; "-ordered", by an executor whose tasks others run.
@@ -48,6 +48,8 @@ final class Servers {
 
 		if (name.equals("jdk"))
 			startJdk(address, handler);
+		else if (name.startsWith("jdk-"))
+			startJdk(address, handed(Ways.make(name.substring(4)), handler));
 		else
 			startNetty(name, address, handler);
 	}
@@ -64,6 +66,10 @@ final class Servers {
 		server.createContext("/", exchange -> handleJdk(exchange, handler));
 		server.setExecutor(Executors.newFixedThreadPool(64));
 		server.start();
+	}
+
+	private static Handler handed(Executor way, Handler handler) {
+		return (path, answer) -> way.execute(() -> handler.handle(path, answer));
 	}
 
 	/* It waits: this server's exchange belongs to the thread. */

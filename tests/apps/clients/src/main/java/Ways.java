@@ -1,0 +1,118 @@
+import com.google.common.util.concurrent.MoreExecutors;
+import com.lmax.disruptor.dsl.Disruptor;
+import com.lmax.disruptor.util.DaemonThreadFactory;
+import io.grpc.SynchronizationContext;
+import io.grpc.internal.SerializingExecutor;
+import io.reactivex.rxjava3.processors.FlowableProcessor;
+import io.reactivex.rxjava3.processors.PublishProcessor;
+import io.vertx.core.Context;
+import io.vertx.core.Vertx;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
+import org.apache.pekko.actor.AbstractActor;
+import org.apache.pekko.actor.ActorRef;
+import org.apache.pekko.actor.ActorSystem;
+import org.apache.pekko.actor.Props;
+import org.eclipse.jetty.util.thread.QueuedThreadPool;
+import reactor.core.publisher.Sinks;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Ways of libraries to hand work over that are none of the JDK's: one job, thread or subscriber does the work of many
+ * requests. Each is made once, before the first request.
+ */
+final class Ways {
+	private static final int THREADS = 4;
+
+	private Ways() {
+	}
+
+	static Executor make(String name) throws Exception {
+		return switch (name) {
+			case "guava" -> MoreExecutors.newSequentialExecutor(pool());
+			case "grpc" -> new SerializingExecutor(pool());
+			case "grpc-sync" -> new SynchronizationContext((thread, failure) -> failure.printStackTrace());
+			case "pekko" -> pekko();
+			case "reactor" -> reactor();
+			case "rxjava" -> rxjava();
+			case "disruptor" -> disruptor();
+			case "jetty" -> jetty();
+			case "vertx" -> vertx();
+			case "deque" -> new Homemade.Sequential(pool());
+			case "nodes" -> new Homemade.Nodes(pool());
+			case "caller" -> new Homemade.ByCaller();
+			case "serial" -> new Homemade.Serial(pool());
+			case "threads" -> new Homemade.Threads(THREADS)::execute;
+			default -> throw new IllegalArgumentException(name);
+		};
+	}
+
+	private static Executor pool() {
+		return Executors.newFixedThreadPool(THREADS);
+	}
+
+	/* A message or an event, which is no job to anybody but the receiver. */
+	private record Message(Runnable work) {
+	}
+
+	private static final class Worker extends AbstractActor {
+		@Override
+		public Receive createReceive() {
+			return receiveBuilder().match(Message.class, message -> message.work().run()).build();
+		}
+	}
+
+	private static Executor pekko() {
+		ActorSystem system = ActorSystem.create("ways");
+		ActorRef worker = system.actorOf(Props.create(Worker.class, Worker::new));
+
+		return work -> worker.tell(new Message(work), ActorRef.noSender());
+	}
+
+	private static Executor reactor() {
+		Sinks.Many<Message> sink = Sinks.many().multicast().onBackpressureBuffer(1024, false);
+
+		sink.asFlux().publishOn(Schedulers.newParallel("way", THREADS)).subscribe(message -> message.work().run());
+		return work -> {
+			synchronized (sink) {
+				sink.tryEmitNext(new Message(work)).orThrow();
+			}
+		};
+	}
+
+	private static Executor rxjava() {
+		FlowableProcessor<Message> source = PublishProcessor.<Message>create().toSerialized();
+
+		source.onBackpressureBuffer().observeOn(io.reactivex.rxjava3.schedulers.Schedulers.from(pool()))
+			.subscribe(message -> message.work().run());
+		return work -> source.onNext(new Message(work));
+	}
+
+	private static final class Event {
+		private Runnable work;
+	}
+
+	private static Executor disruptor() {
+		Disruptor<Event> disruptor = new Disruptor<>(Event::new, 1024, DaemonThreadFactory.INSTANCE);
+
+		disruptor.handleEventsWith((event, sequence, isLast) -> event.work.run());
+		disruptor.start();
+		return work -> disruptor.publishEvent((event, sequence) -> event.work = work);
+	}
+
+	private static Executor jetty() throws Exception {
+		QueuedThreadPool pool = new QueuedThreadPool(8);
+
+		pool.start();
+		return pool;
+	}
+
+	private static Executor vertx() {
+		Context context = Vertx.vertx().getOrCreateContext();
+
+		return work -> context.executeBlocking(() -> {
+			work.run();
+			return null;
+		}, true);
+	}
+}
