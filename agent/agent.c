@@ -12,6 +12,7 @@
 
 #include "agent.h"
 #include "classfile.h"
+#include "executors.h"
 #include "hooks.h"
 
 #define PACKAGE "tsunagi/agent/"
@@ -146,6 +147,7 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 		.hooks = hooked->hooks,
 		.n_hooks = hooked->n_hooks,
 		.owner = PACKAGE "Context",
+		.site = hooked == &executors_class ? &executors_site : NULL,
 	};
 	unsigned char *memory = NULL;
 	uint8_t *changed = NULL;
@@ -156,7 +158,7 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 	r = class_rewrite(&rewrite, &changed, &changed_size, &found);
 	if (r < 0)
 		hook_failed("Class not understood", hooked->name);
-	else if (r == 0)
+	else if (r == 0 && hooked != &executors_class)
 		hook_failed("Class without what is hooked", hooked->name);
 	if (r <= 0)
 		return NULL;
@@ -181,6 +183,9 @@ static void JNICALL on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
 	(void)redefined;
 	(void)domain;
 
+	if (!hooked && loader && name && strncmp(name, PACKAGE, strlen(PACKAGE)) != 0 &&
+	    executors_find(name, bytes, (size_t)size))
+		hooked = &executors_class;
 	if (!hooked || (*env)->ExceptionCheck(env))
 		return;
 	if (loader && !loader_finds_agent(env, loader)) {
@@ -228,6 +233,7 @@ static bool jvmti_open(JavaVM *vm, bool *ret_has_modules)
 	memset(&wanted, 0, sizeof(wanted));
 	wanted.can_retransform_classes = 1;
 	wanted.can_retransform_any_class = 1;
+	wanted.can_get_constant_pool = 1;
 	if ((*agent.jvmti)->AddCapabilities(agent.jvmti, &wanted)) {
 		control_explain("The JVM does not let classes be rewritten", NULL);
 		return false;
@@ -350,27 +356,60 @@ static bool classes_initialise(JNIEnv *env)
 	return !(*env)->ExceptionCheck(env);
 }
 
-/* Those of 'classes' that are hooked come first afterwards; the references to the rest are freed. */
+typedef bool (*class_wanted_fn)(jvmtiEnv *jvmti, jclass class, const char *name, size_t length);
+
+static bool class_is_hooked(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+{
+	(void)jvmti;
+	(void)class;
+
+	return hooks_find(name, length);
+}
+
+/* Those of the boot loader and of ours are none. */
+static bool class_is_executor(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+{
+	return !hooks_find(name, length) && executors_find_loaded(jvmti, class, name, length);
+}
+
+static bool class_is_chosen(JNIEnv *env, jclass class, class_wanted_fn wants)
+{
+	jboolean is_modifiable = JNI_FALSE;
+	jobject loader = NULL;
+	char *signature = NULL;
+	bool is_wanted;
+
+	if ((*agent.jvmti)->GetClassSignature(agent.jvmti, class, &signature, NULL))
+		return false;
+	is_wanted = signature[0] == 'L';
+	if (is_wanted && wants != class_is_hooked) {
+		(*agent.jvmti)->GetClassLoader(agent.jvmti, class, &loader);
+		is_wanted = loader && strncmp(signature + 1, PACKAGE, strlen(PACKAGE)) != 0;
+		(*env)->DeleteLocalRef(env, loader);
+	}
+	is_wanted = is_wanted && wants(agent.jvmti, class, signature + 1, strlen(signature) - 2);
+	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)signature);
+	if (is_wanted)
+		(*agent.jvmti)->IsModifiableClass(agent.jvmti, class, &is_modifiable);
+	return is_modifiable;
+}
+
+/* Those of 'classes' that are to be rewritten come first afterwards. */
 static jint classes_choose(JNIEnv *env, jclass *classes, jint n)
 {
+	static const class_wanted_fn wanted[] = {class_is_hooked, class_is_executor,
+						 executors_find_inside};
 	jint chosen = 0;
 
-	for (jint i = 0; i < n; i++) {
-		const struct hook_class *hooked = NULL;
-		jboolean is_modifiable = JNI_FALSE;
-		char *signature = NULL;
+	for (size_t pass = 0; pass < sizeof(wanted) / sizeof(*wanted); pass++) {
+		for (jint i = chosen; i < n; i++) {
+			jclass class = classes[i];
 
-		if (!(*agent.jvmti)->GetClassSignature(agent.jvmti, classes[i], &signature, NULL)) {
-			if (signature[0] == 'L')
-				hooked = hooks_find(signature + 1, strlen(signature) - 2);
-			(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)signature);
+			if (!class_is_chosen(env, class, wanted[pass]))
+				continue;
+			classes[i] = classes[chosen];
+			classes[chosen++] = class;
 		}
-		if (hooked)
-			(*agent.jvmti)->IsModifiableClass(agent.jvmti, classes[i], &is_modifiable);
-		if (is_modifiable)
-			classes[chosen++] = classes[i];
-		else
-			(*env)->DeleteLocalRef(env, classes[i]);
 	}
 	return chosen;
 }
@@ -379,14 +418,14 @@ static jint classes_choose(JNIEnv *env, jclass *classes, jint n)
 static bool classes_rewrite(JNIEnv *env)
 {
 	jclass *classes = NULL;
-	jint n = 0;
+	jint n = 0, all = 0;
 
-	if ((*agent.jvmti)->GetLoadedClasses(agent.jvmti, &n, &classes)) {
+	if ((*agent.jvmti)->GetLoadedClasses(agent.jvmti, &all, &classes)) {
 		control_explain("The JVM does not tell its classes", NULL);
 		return false;
 	}
 
-	n = classes_choose(env, classes, n);
+	n = classes_choose(env, classes, all);
 	if ((*agent.jvmti)->RetransformClasses(agent.jvmti, n, classes)) {
 		/* Counted again by the second attempt. */
 		agent_control.classes = 0;
@@ -394,7 +433,7 @@ static bool classes_rewrite(JNIEnv *env)
 			if ((*agent.jvmti)->RetransformClasses(agent.jvmti, 1, &classes[i]))
 				hook_failed("The JVM refuses a rewritten class", NULL);
 	}
-	for (jint i = 0; i < n; i++)
+	for (jint i = 0; i < all; i++)
 		(*env)->DeleteLocalRef(env, classes[i]);
 	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)classes);
 	return true;

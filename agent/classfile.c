@@ -5,8 +5,10 @@
 
 #include "classfile_private.h"
 
-#define MAGIC      0xcafebabeU
-#define ACC_STATIC 0x0008
+#define MAGIC        0xcafebabeU
+#define ACC_STATIC   0x0008
+#define ACC_NATIVE   0x0100
+#define ACC_ABSTRACT 0x0400
 
 /* JVMS 4.4, table 4.4-B */
 enum constant_tag {
@@ -208,6 +210,28 @@ bool class_text(const struct class_file *c, uint16_t index, char *ret, size_t si
 	return true;
 }
 
+/* The constant, if it has that tag and is all there. */
+static const uint8_t *constant_of(const struct class_file *c, uint16_t index, uint8_t tag)
+{
+	const uint8_t *p;
+
+	if (index >= c->n_constants || !c->constants[index])
+		return NULL;
+	p = c->bytes + c->constants[index];
+	return p[0] == tag ? p : NULL;
+}
+
+bool class_is_site(const struct class_file *c, uint16_t index)
+{
+	const struct class_site *site = c->site;
+	const uint8_t *p = constant_of(c, index, TAG_INTERFACE_METHOD);
+
+	p = p ? constant_of(c, (uint16_t)(p[3] << 8 | p[4]), TAG_NAME_AND_TYPE) : NULL;
+	return p &&
+	       (!site->method || class_is_text(c, (uint16_t)(p[1] << 8 | p[2]), site->method)) &&
+	       class_is_text(c, (uint16_t)(p[3] << 8 | p[4]), site->descriptor);
+}
+
 static uint16_t constant_added(struct class_file *c)
 {
 	return (uint16_t)c->n_all++;
@@ -271,6 +295,23 @@ static void fields_skip(struct class_input *in)
 	}
 }
 
+/* Whether the string is that, or begins so where that ends in '*'. */
+static bool is_like(const struct class_file *c, uint16_t index, const char *wanted)
+{
+	size_t length = 0, known = strlen(wanted);
+	const uint8_t *p = text_of(c, index, &length);
+
+	if (!known || wanted[known - 1] != '*')
+		return class_is_text(c, index, wanted);
+	return p && length >= known - 1 && !memcmp(p, wanted, known - 1);
+}
+
+/* Whether the hook is for many methods. */
+static bool is_open(const struct class_hook *hook)
+{
+	return hook->method && strchr(hook->method, '*');
+}
+
 /* The index of the method's hook, or n_hooks. */
 static size_t hook_choose(const struct class_rewrite *w, const struct class_file *c, uint16_t name,
 			  uint16_t descriptor)
@@ -280,9 +321,8 @@ static size_t hook_choose(const struct class_rewrite *w, const struct class_file
 			       ? w->n_hooks
 			       : 0;
 	for (size_t i = 0; i < w->n_hooks; i++)
-		if (class_is_text(c, name, w->hooks[i].method) &&
-		    (!w->hooks[i].descriptor ||
-		     class_is_text(c, descriptor, w->hooks[i].descriptor)))
+		if (is_like(c, name, w->hooks[i].method) &&
+		    (!w->hooks[i].descriptor || is_like(c, descriptor, w->hooks[i].descriptor)))
 			return i;
 	return w->n_hooks;
 }
@@ -302,7 +342,7 @@ static int attribute_copy(struct class_file *c, const struct class_method *m,
 		return -EBADMSG;
 	class_write_u2(out, name);
 	class_write_u4(out, size);
-	if (m->hook && class_is_text(c, name, "Code"))
+	if ((m->hook || (c->site && m->descriptor[0])) && class_is_text(c, name, "Code"))
 		r = class_rewrite_code(c, m, &content, out);
 	if (r < 0)
 		return r;
@@ -334,18 +374,20 @@ static int methods_copy(const struct class_rewrite *w, struct class_file *c, str
 		class_write_u2(out, name);
 		class_write_u2(out, descriptor);
 		class_write_u2(out, attributes);
-		if (hook < w->n_hooks &&
-		    class_text(c, descriptor, method.descriptor, sizeof(method.descriptor)))
-			method.hook = &w->hooks[hook];
 		method.is_static = access & ACC_STATIC;
+		if (class_text(c, descriptor, method.descriptor, sizeof(method.descriptor)) &&
+		    hook < w->n_hooks && !(method.is_static && is_open(&w->hooks[hook])))
+			method.hook = &w->hooks[hook];
 		method.is_constructor = class_is_text(c, name, "<init>");
+		method.is_initialiser = class_is_text(c, name, "<clinit>");
 		for (; attributes && !in->is_bad; attributes--) {
 			int r = attribute_copy(c, &method, in, out);
 
 			if (r < 0)
 				return r;
 			if (r > 0) {
-				*found |= 1U << hook;
+				if (hook < w->n_hooks)
+					*found |= 1U << hook;
 				changed++;
 			}
 		}
@@ -367,28 +409,36 @@ static int class_join(const struct class_file *c, size_t constants_end,
 	return out->is_bad || c->added.is_bad || members->is_bad ? -ENOMEM : 0;
 }
 
+/* From the beginning to where the methods are. Returns 0, or as class_rewrite(). */
+static int head_read(struct class_file *c, struct class_input *in, size_t *ret_constants_end)
+{
+	int r;
+
+	if (class_read_u4(in) != MAGIC)
+		return -EBADMSG;
+	class_read_u2(in);
+	c->major = class_read_u2(in);
+	r = constants_read(c, in);
+	if (r < 0)
+		return r;
+	*ret_constants_end = in->at;
+	class_read(in, 6);
+	class_read(in, 2 * (size_t)class_read_u2(in));
+	fields_skip(in);
+	return in->is_bad ? -EBADMSG : 0;
+}
+
 static int class_read_all(const struct class_rewrite *w, struct class_file *c,
 			  struct class_output *ret, uint32_t *ret_found)
 {
 	struct class_input in = {.bytes = w->bytes, .size = w->size};
 	struct class_output members = {};
 	size_t constants_end, at;
-	int r, changed = 0;
+	int r = head_read(c, &in, &constants_end), changed;
 
-	if (class_read_u4(&in) != MAGIC)
-		return -EBADMSG;
-	class_read_u2(&in);
-	c->major = class_read_u2(&in);
-	r = constants_read(c, &in);
 	if (r < 0)
 		return r;
-	constants_end = at = in.at;
-
-	class_read(&in, 6);
-	class_read(&in, 2 * (size_t)class_read_u2(&in));
-	fields_skip(&in);
-	if (in.is_bad)
-		return -EBADMSG;
+	at = constants_end;
 	class_write(&members, w->bytes + at, in.at - at);
 	changed = r = methods_copy(w, c, &in, &members, ret_found);
 	at = in.at;
@@ -408,7 +458,8 @@ static int class_read_all(const struct class_rewrite *w, struct class_file *c,
 int class_rewrite(const struct class_rewrite *w, uint8_t **ret, size_t *ret_size,
 		  uint32_t *ret_found)
 {
-	struct class_file c = {.bytes = w->bytes, .size = w->size, .owner = w->owner};
+	struct class_file c = {
+		.bytes = w->bytes, .size = w->size, .owner = w->owner, .site = w->site};
 	struct class_output out = {};
 	uint32_t found = 0;
 	int r;
@@ -424,4 +475,67 @@ int class_rewrite(const struct class_rewrite *w, uint8_t **ret, size_t *ret_size
 	*ret_size = out.size;
 	*ret_found = found;
 	return r;
+}
+
+/* --- questions */
+
+bool class_mentions(const struct class_constants *constants, const char *prefix)
+{
+	struct class_input in = {.bytes = constants->bytes, .size = constants->size};
+	size_t length = strlen(prefix);
+
+	for (uint32_t i = 1; i < constants->n && !in.is_bad; i++) {
+		uint8_t tag = class_read_u1(&in);
+		size_t known = constant_size(tag);
+		const uint8_t *p;
+
+		if (!known)
+			return false;
+		if (tag == TAG_UTF8)
+			known = class_read_u2(&in);
+		p = class_read(&in, known);
+		if (tag == TAG_UTF8 && p && known >= length && !memcmp(p, prefix, length))
+			return true;
+		if (tag == TAG_LONG || tag == TAG_DOUBLE)
+			i++;
+	}
+	return false;
+}
+
+struct class_constants class_constants(const uint8_t *bytes, size_t size)
+{
+	struct class_constants none = {.n = 0};
+
+	if (size < 10)
+		return none;
+	return (struct class_constants){bytes + 10, size - 10,
+					(uint32_t)(bytes[8] << 8 | bytes[9])};
+}
+
+static bool methods_declare(const struct class_rewrite *w, const struct class_file *c,
+			    struct class_input *in)
+{
+	uint16_t n = class_read_u2(in);
+
+	for (; n && !in->is_bad; n--) {
+		uint16_t access = class_read_u2(in), name = class_read_u2(in);
+		uint16_t descriptor = class_read_u2(in);
+
+		if (!(access & (ACC_STATIC | ACC_NATIVE | ACC_ABSTRACT)) &&
+		    hook_choose(w, c, name, descriptor) < w->n_hooks)
+			return true;
+		attributes_skip(in);
+	}
+	return false;
+}
+
+bool class_declares(const struct class_rewrite *w)
+{
+	struct class_file c = {.bytes = w->bytes, .size = w->size};
+	struct class_input in = {.bytes = w->bytes, .size = w->size};
+	size_t constants_end;
+	bool is_there = head_read(&c, &in, &constants_end) == 0 && methods_declare(w, &c, &in);
+
+	free(c.constants);
+	return is_there;
 }

@@ -31,8 +31,8 @@ struct class_call {
 #define CLASS_ENTRY_CALLS 3
 
 struct class_hook {
-	const char *method;
-	const char *descriptor; /* NULL: any */
+	const char *method;     /* "execute*": each that is not static and whose name begins so */
+	const char *descriptor; /* NULL: any; "(I*": all that begin so */
 	struct class_call entry[CLASS_ENTRY_CALLS];
 	struct class_call exit; /* before each return */
 	/*
@@ -42,15 +42,50 @@ struct class_hook {
 	bool is_finally;
 };
 
+/*
+ * Calls of an interface's method without arguments, wherever they stand: 'before' gets the object it is
+ * called on; 'after' comes when it has returned, not when it has thrown. So there may be 'enter' and
+ * 'leave' too, at the entry and at each exit of a method that has such a call: also when it throws. They
+ * are not for constructors and initialisers, whose calls then are left alone, nor are those of methods
+ * whose hook has an exit itself.
+ */
+struct class_site {
+	const char *method; /* NULL: any */
+	const char *descriptor;
+	struct class_call before;
+	struct class_call before_in_loop; /* in its place where a jump leads back over the call */
+	struct class_call after;
+	struct class_call enter, leave;
+};
+
 struct class_rewrite {
 	const uint8_t *bytes;
 	size_t size;
 	const struct class_hook *hooks;
-	size_t n_hooks;    /* at most 32 */
-	const char *owner; /* default of struct class_call */
+	size_t n_hooks;                /* at most 32 */
+	const struct class_site *site; /* NULL: none */
+	const char *owner;             /* default of struct class_call */
 	/* The first hook is for every method with code but constructors and initialisers: for tests. */
 	bool is_for_all;
 };
+
+/* As they stand in a class file, and in what JVMTI tells of a class. */
+struct class_constants {
+	const uint8_t *bytes;
+	size_t size;
+	uint32_t n; /* one more than there are */
+};
+
+struct class_constants class_constants(const uint8_t *bytes, size_t size);
+
+/*
+ * Whether a string among the constants begins so. For every class that is loaded: reads no further than
+ * it must, and takes no memory. False too if they are not understood.
+ */
+bool class_mentions(const struct class_constants *constants, const char *prefix);
+
+/* Whether one of the hooks finds a method, with code and not static. False too as above. */
+bool class_declares(const struct class_rewrite *w);
 
 /*
  * Returns how many methods were changed, with the new class in '*ret' (free() it) if that is not 0,

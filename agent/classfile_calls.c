@@ -208,7 +208,7 @@ static bool write_exit_result(struct class_body *b, const struct class_call *cal
 		return false;
 	write_call(b, call, out);
 	write_cast(b, &called->result, result, out);
-	b->exit_stack = own + slots;
+	b->exit_stack = class_max(b->exit_stack, own + slots);
 	return true;
 }
 
@@ -227,14 +227,14 @@ static bool write_exit(struct class_body *b, const struct class_call *call,
 		return false;
 	write_call(b, call, out);
 	write_pop(&called.result, out);
-	b->exit_stack = class_max(slots, result_slots(&called.result));
+	b->exit_stack = class_max(b->exit_stack, class_max(slots, result_slots(&called.result)));
 	return true;
 }
 
 /* False: the method does not have what the hook wants. */
 bool class_write_calls(struct class_body *b, struct class_output *exit)
 {
-	const struct class_hook *hook = b->method->hook;
+	const struct class_hook *hook = &b->hook;
 
 	for (int i = 0; i < CLASS_ENTRY_CALLS; i++)
 		if (hook->entry[i].method && !write_entry(b, &hook->entry[i]))
@@ -249,9 +249,33 @@ bool class_write_calls(struct class_body *b, struct class_output *exit)
 	return true;
 }
 
+static void write_site_call(struct class_body *b, const struct class_call *call, uint16_t *constant)
+{
+	if (!*constant)
+		*constant = class_add_method(b->class, call);
+	class_write_u1(&b->new, OP_INVOKESTATIC);
+	class_write_u2(&b->new, *constant);
+}
+
+void class_write_site_before(struct class_body *b, enum class_site_kind kind)
+{
+	struct class_file *c = b->class;
+
+	class_write_u1(&b->new, OP_DUP);
+	if (kind == SITE_IN_LOOP)
+		write_site_call(b, &c->site->before_in_loop, &c->site_before_in_loop);
+	else
+		write_site_call(b, &c->site->before, &c->site_before);
+}
+
+void class_write_site_after(struct class_body *b)
+{
+	write_site_call(b, &b->class->site->after, &b->class->site_after);
+}
+
 void class_write_handler(struct class_body *b)
 {
-	const struct class_hook *hook = b->method->hook;
+	const struct class_hook *hook = &b->hook;
 
 	b->handler = CLASS_NOWHERE;
 	if (!hook->is_finally || !hook->exit.method || hook->exit.loads ||

@@ -103,6 +103,85 @@ static void find_stores(struct class_body *b)
 	}
 }
 
+/* --- calls in the method */
+
+static uint32_t u2_at(const struct class_body *b, uint32_t at)
+{
+	return (uint32_t)b->code[at] << 8 | b->code[at + 1];
+}
+
+/* How many. */
+static uint32_t sites_find(struct class_body *b)
+{
+	uint32_t pc, size, n = 0;
+
+	for (pc = 0; pc < b->size && (size = instruction_size(b, pc)); pc += size) {
+		if (b->code[pc] != OP_INVOKEINTERFACE ||
+		    !class_is_site(b->class, (uint16_t)u2_at(b, pc + 1)))
+			continue;
+		b->sites[pc] = SITE_PLAIN;
+		n++;
+	}
+	return n;
+}
+
+/* Jumps of switches are not looked at: compilers make none that lead back. */
+static void sites_find_loops(struct class_body *b)
+{
+	uint32_t pc, size;
+
+	for (pc = 0; pc < b->size && (size = instruction_size(b, pc)); pc += size) {
+		uint8_t op = b->code[pc];
+		int64_t to = pc;
+
+		if (is_jump(op))
+			to += (int16_t)u2_at(b, pc + 1);
+		else if (op == OP_GOTO_W)
+			to += (int32_t)u4_at(b, pc + 1);
+		for (int64_t at = to < 0 ? 0 : to; at < pc; at++)
+			if (b->sites[at])
+				b->sites[at] = SITE_IN_LOOP;
+	}
+}
+
+/* The method's own entry and exit make room for the site's. */
+static bool sites_add_hook(struct class_body *b)
+{
+	const struct class_site *site = b->class->site;
+	struct class_hook *hook = &b->hook;
+
+	if (!site->enter.method)
+		return true;
+	if (b->method->is_constructor || b->method->is_initialiser || hook->exit.method ||
+	    hook->entry[CLASS_ENTRY_CALLS - 1].method)
+		return false;
+	for (int i = CLASS_ENTRY_CALLS - 1; i > 0; i--)
+		hook->entry[i] = hook->entry[i - 1];
+	hook->entry[0] = site->enter;
+	hook->exit = site->leave;
+	hook->is_finally = true;
+	return true;
+}
+
+/* False: there is nothing to do in the method. */
+static bool body_prepare(struct class_body *b)
+{
+	uint32_t n = 0;
+
+	if (b->method->hook)
+		b->hook = *b->method->hook;
+	if (b->class->site)
+		n = sites_find(b);
+	if (n && !sites_add_hook(b)) {
+		memset(b->sites, SITE_NONE, b->size);
+		n = 0;
+	}
+	if (n)
+		sites_find_loops(b);
+	b->exit_stack = n > 0; /* at least */
+	return n || b->method->hook;
+}
+
 /* Where each instruction is, now and then. Returns 1, 0 if there is no room, or -EBADMSG. */
 static int place_all(struct class_body *b)
 {
@@ -120,11 +199,15 @@ static int place_all(struct class_body *b)
 		b->target[pc] = (uint32_t)at;
 		if (is_return(op))
 			at += b->exit_size;
+		if (b->sites[pc])
+			at += CLASS_SITE_BEFORE;
 		b->place[pc] = (uint32_t)at;
 		if (is_switch(op))
 			at = ((at + 4) & ~3ULL) + size - (((pc + 4) & ~3U) - pc);
 		else
 			at += size;
+		if (b->sites[pc])
+			at += CLASS_SITE_AFTER;
 		if (at > CLASS_CODE_MAX)
 			return 0;
 	}
@@ -191,6 +274,13 @@ static int write_switch(struct class_body *b, uint32_t pc, uint32_t here)
 	return is_good ? 1 : -EBADMSG;
 }
 
+static void write_site(struct class_body *b, uint32_t pc, uint32_t size)
+{
+	class_write_site_before(b, b->sites[pc]);
+	class_write(&b->new, b->code + pc, size);
+	class_write_site_after(b);
+}
+
 /* Returns 1, 0 if the method has to stay as it is, or -EBADMSG. */
 static int write_instructions(struct class_body *b)
 {
@@ -209,6 +299,8 @@ static int write_instructions(struct class_body *b)
 			r = write_jump(b, pc, (uint32_t)b->new.size);
 		else if (is_switch(op))
 			r = write_switch(b, pc, (uint32_t)b->new.size);
+		else if (b->sites[pc])
+			write_site(b, pc, size);
 		else
 			class_write(&b->new, b->code + pc, size);
 	}
@@ -222,6 +314,8 @@ static int body_write(struct class_body *b, struct class_input *in, struct class
 	struct class_output exit = {};
 	int r;
 
+	if (!body_prepare(b))
+		return 0;
 	find_stores(b);
 	r = class_write_calls(b, &exit);
 	if (r > 0)
@@ -262,10 +356,12 @@ int class_rewrite_code(struct class_file *c, const struct class_method *m, struc
 
 	b.target = calloc((size_t)b.size + 1, sizeof(*b.target));
 	b.place = calloc((size_t)b.size + 1, sizeof(*b.place));
-	if (b.target && b.place)
+	b.sites = calloc((size_t)b.size + 1, sizeof(*b.sites));
+	if (b.target && b.place && b.sites)
 		r = body_write(&b, code, out);
 	free(b.target);
 	free(b.place);
+	free(b.sites);
 	free(b.new.bytes);
 	return r;
 }

@@ -47,12 +47,17 @@ struct class_file {
 	struct class_output added;
 	uint32_t n_all; /* more than UINT16_MAX: there is no room for one of them */
 	const char *owner;
+	const struct class_site *site;
+	uint16_t site_before, site_before_in_loop, site_after; /* as constants; 0: not yet */
 };
 
 /* Whether the constant is that string of modified UTF-8. */
 bool class_is_text(const struct class_file *c, uint16_t index, const char *text);
 /* Copies the string to 'ret', NUL terminated; false: it is none, or longer than that. */
 bool class_text(const struct class_file *c, uint16_t index, char *ret, size_t size);
+
+/* Whether the constant is the site's method of an interface. */
+bool class_is_site(const struct class_file *c, uint16_t index);
 
 /* Adds constants; the index is of no use once 'n_all' is too large. */
 uint16_t class_add_text(struct class_file *c, const char *text, size_t length);
@@ -61,10 +66,11 @@ uint16_t class_add_method(struct class_file *c, const struct class_call *call);
 
 /* A method whose code is rewritten. */
 struct class_method {
-	const struct class_hook *hook;
+	const struct class_hook *hook; /* NULL: only for the calls in it */
 	char descriptor[1024];
 	bool is_static;
 	bool is_constructor;
+	bool is_initialiser;
 };
 
 /* JVMS 6.5: those that are made, or have operands that move. */
@@ -87,6 +93,7 @@ enum class_opcode {
 	OP_IRETURN, /* then l, f, d, a */
 	OP_RETURN = 177,
 	OP_INVOKESTATIC = 184,
+	OP_INVOKEINTERFACE,
 	OP_ATHROW = 191,
 	OP_CHECKCAST,
 	OP_WIDE = 196,
@@ -122,12 +129,14 @@ struct class_signature {
 struct class_body {
 	struct class_file *class;
 	const struct class_method *method;
+	struct class_hook hook; /* what of the method's hook and of its calls goes into it */
 	const uint8_t *code;
 	uint32_t size;
 	uint32_t max_stack, max_locals;
 	uint32_t *
 		target; /* by old position: where who jumps there goes; CLASS_NOWHERE: no instruction */
 	uint32_t *place;               /* likewise: where the instruction itself is */
+	uint8_t *sites;                /* by old position, enum class_site_kind */
 	bool stores[CLASS_LOCALS_MAX]; /* the variable gets another value somewhere */
 	struct class_signature signature;
 	uint8_t *exit; /* what goes before each return */
@@ -138,6 +147,16 @@ struct class_body {
 	struct class_type handler_result;
 	struct class_output new;
 };
+
+enum class_site_kind {
+	SITE_NONE,
+	SITE_PLAIN,
+	SITE_IN_LOOP,
+};
+
+/* The calls around one in the method: the object is loaded twice. */
+#define CLASS_SITE_BEFORE 4
+#define CLASS_SITE_AFTER  3
 
 /* How many places a value of the kind takes. */
 static inline uint32_t class_kind_slots(char kind)
@@ -158,6 +177,9 @@ bool class_signature_read(const char *descriptor, bool is_static, struct class_s
  * what the hook wants.
  */
 bool class_write_calls(struct class_body *b, struct class_output *exit);
+
+void class_write_site_before(struct class_body *b, enum class_site_kind kind);
+void class_write_site_after(struct class_body *b);
 
 /* Catches what the method throws, tells of the exit, and throws it on; if the hook wants it. */
 void class_write_handler(struct class_body *b);

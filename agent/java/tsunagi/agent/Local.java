@@ -14,7 +14,10 @@ final class Local {
 	static final int RECEIVING = 2;
 
 	/* Deeper nesting is counted, not remembered: its end leaves the thread without a context. */
-	private static final int DEPTH_MAX = 32;
+	private static final int DEPTH_MAX = 128;
+
+	/* In the place of a job: see mark(). */
+	private static final Object MARK = new Object();
 
 	private static final int TAKEN_MAX = 4;
 
@@ -229,6 +232,25 @@ final class Local {
 		owns[at] = isOwn;
 		holds[at] = hold;
 		jobs[at] = job;
+	}
+
+	/**
+	 * As push(), and unmark() comes in any case. What is pushed in between may lack its pop() where
+	 * something is thrown: cut() drops that.
+	 */
+	void mark() {
+		push(MARK);
+	}
+
+	void unmark() {
+		cut();
+		pop();
+	}
+
+	/* Where too much was nested the marks are lost, and with them what is above. */
+	void cut() {
+		while (depth > 0 && !isRunning(MARK))
+			pop();
 	}
 
 	/** Whether the last that was remembered is of this job. */

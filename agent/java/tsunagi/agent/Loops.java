@@ -46,7 +46,7 @@ public final class Loops {
 
 			local.push(task);
 			if (!isInner)
-				local.set(Stamps.ofRun(task), false);
+				local.set(Stamps.ofRun(task, 0), false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}

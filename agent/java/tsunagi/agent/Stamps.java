@@ -92,8 +92,8 @@ public final class Stamps {
 	}
 
 	/** Of what begins to run: what was stamped where it was made may run again, and keeps it. */
-	static long ofRun(Object object) {
-		return find(object, TAKES_PASSED, 0);
+	static long ofRun(Object object, long none) {
+		return find(object, TAKES_PASSED, none);
 	}
 
 	private static int place(int hash) {

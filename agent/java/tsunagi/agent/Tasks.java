@@ -44,7 +44,7 @@ public final class Tasks {
 	 * OkHttp that had to wait is of whoever made it, also if that was before the agent came, and not
 	 * of whoever ends and lets it go.
 	 */
-	private static boolean isPassedByChance(Object job) {
+	static boolean isPassedByChance(Object job) {
 		String name = job.getClass().getName();
 
 		return name.startsWith("java.lang.VirtualThread") || name.startsWith("okhttp3.");

@@ -1,0 +1,183 @@
+/* Executors known by their shape, and their names: see executors.h. */
+#include <jvmti.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent.h"
+#include "executors.h"
+
+#define DRAINS "tsunagi/agent/Drains"
+#define OBJECT "(Ljava/lang/Object;)V"
+
+/* Methods that take a job, and anything besides. */
+#define TAKES "(Ljava/lang/Runnable;"
+
+#define ACCEPTS(name)                                               \
+	{                                                           \
+		.method = name, .descriptor = TAKES "*", .entry = { \
+			{"handed", OBJECT, "a1", NULL, DRAINS}      \
+		}                                                   \
+	}
+
+static const struct class_hook hooks[] = {
+	ACCEPTS("execute*"),
+	ACCEPTS("submit*"),
+	ACCEPTS("schedule*"),
+};
+
+const struct hook_class executors_class = {
+	.name = "an executor", .hooks = hooks, .n_hooks = sizeof(hooks) / sizeof(*hooks)};
+
+const struct class_site executors_site = {
+	.method = "run",
+	.descriptor = "()V",
+	.before = {"calling", OBJECT, NULL, NULL, DRAINS},
+	.before_in_loop = {"running", OBJECT, NULL, NULL, DRAINS},
+	.after = {"ran", "()V", NULL, NULL, DRAINS},
+	.enter = {"enter", "()V", NULL, NULL, DRAINS},
+	.leave = {"leave", "()V", NULL, NULL, DRAINS},
+};
+
+/* Their names, by a hash that no two of a process's classes have in common; 0 is free. */
+#define KNOWN_MAX 4096
+#define TRIES_MAX 16
+
+static _Atomic(uint64_t) known[KNOWN_MAX];
+
+#define HASH_SEED 14695981039346656037ULL
+
+static uint64_t hash_next(uint64_t hash, char c)
+{
+	return (hash ^ (uint8_t)c) * 1099511628211ULL; /* FNV-1a */
+}
+
+static bool is_known(uint64_t hash)
+{
+	for (size_t i = 0; i < TRIES_MAX; i++) {
+		uint64_t found = atomic_load(&known[(hash + i) % KNOWN_MAX]);
+
+		if (!found || found == hash)
+			return found;
+	}
+	return false;
+}
+
+/* Threads load classes at once. */
+static void executors_add(const char *name, size_t length)
+{
+	uint64_t hash = HASH_SEED;
+
+	for (size_t i = 0; i < length; i++)
+		hash = hash_next(hash, name[i]);
+	for (size_t i = 0; i < TRIES_MAX; i++) {
+		uint64_t found = 0;
+
+		if (atomic_compare_exchange_strong(&known[(hash + i) % KNOWN_MAX], &found, hash) ||
+		    found == hash)
+			return;
+	}
+	__atomic_add_fetch(&agent_control.hooks_failed, 1, __ATOMIC_RELAXED);
+}
+
+static bool executors_is_inside(const char *name, size_t length)
+{
+	uint64_t hash = HASH_SEED;
+
+	for (size_t i = 0; i < length; i++) {
+		if (name[i] == '$' && i && is_known(hash))
+			return true;
+		hash = hash_next(hash, name[i]);
+	}
+	return false;
+}
+
+bool executors_find(const char *name, const uint8_t *bytes, size_t size)
+{
+	const struct class_rewrite rewrite = {
+		.bytes = bytes,
+		.size = size,
+		.hooks = hooks,
+		.n_hooks = executors_class.n_hooks,
+	};
+	const struct class_constants constants = class_constants(bytes, size);
+	size_t length = strlen(name);
+
+	if (class_mentions(&constants, TAKES) && class_declares(&rewrite)) {
+		executors_add(name, length);
+		return true;
+	}
+	return executors_is_inside(name, length);
+}
+
+/* --- classes that were loaded earlier */
+
+/* Whether a method's name begins so, as those in the table of hooks do. */
+static bool is_hooked(const char *name, const char *descriptor)
+{
+	for (size_t i = 0; i < executors_class.n_hooks; i++)
+		if (!strncmp(name, hooks[i].method, strlen(hooks[i].method) - 1) &&
+		    !strncmp(descriptor, TAKES, sizeof(TAKES) - 1))
+			return true;
+	return false;
+}
+
+static bool method_is_hooked(jvmtiEnv *jvmti, jmethodID method)
+{
+	char *name = NULL, *descriptor = NULL;
+	bool is = false;
+
+	if ((*jvmti)->GetMethodName(jvmti, method, &name, &descriptor, NULL))
+		return false;
+	is = is_hooked(name, descriptor);
+	(*jvmti)->Deallocate(jvmti, (unsigned char *)name);
+	(*jvmti)->Deallocate(jvmti, (unsigned char *)descriptor);
+	return is;
+}
+
+static bool class_has_hooked(jvmtiEnv *jvmti, jclass class)
+{
+	jmethodID *methods = NULL;
+	bool has = false;
+	jint n = 0;
+
+	if ((*jvmti)->GetClassMethods(jvmti, class, &n, &methods))
+		return false;
+	for (jint i = 0; i < n && !has; i++)
+		has = method_is_hooked(jvmti, methods[i]);
+	(*jvmti)->Deallocate(jvmti, (unsigned char *)methods);
+	return has;
+}
+
+/* Asking for a class's methods makes the JVM keep a number for each: so only where it may have one. */
+static bool class_may_have(jvmtiEnv *jvmti, jclass class, const char *const *texts)
+{
+	struct class_constants constants;
+	unsigned char *bytes = NULL;
+	jint n = 0, size = 0;
+	bool may = true;
+
+	if ((*jvmti)->GetConstantPool(jvmti, class, &n, &size, &bytes))
+		return false;
+	constants = (struct class_constants){bytes, (size_t)size, (uint32_t)n};
+	for (; *texts && may; texts++)
+		may = class_mentions(&constants, *texts);
+	(*jvmti)->Deallocate(jvmti, bytes);
+	return may;
+}
+
+bool executors_find_loaded(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+{
+	static const char *const takes[] = {TAKES, NULL};
+
+	if (!class_may_have(jvmti, class, takes) || !class_has_hooked(jvmti, class))
+		return false;
+	executors_add(name, length);
+	return true;
+}
+
+bool executors_find_inside(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+{
+	static const char *const runs[] = {"run", "()V", NULL};
+
+	return executors_is_inside(name, length) && class_may_have(jvmti, class, runs);
+}

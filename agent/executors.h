@@ -1,0 +1,30 @@
+/*
+ * Executors of libraries that no table has (hooks.h): known by their shape. Used by agent.c.
+ *
+ * One is a class outside of the boot loader that has a method execute(), submit() or schedule() of its
+ * own whose first parameter is a Runnable. What it is given is stamped; and in it, and in the classes
+ * inside it ("X$..."), each call of somebody's run() is done for who handed that over: Drains.java.
+ */
+#pragma once
+
+#include <jvmti.h>
+
+#include "hooks.h"
+
+extern const struct class_site executors_site;
+
+/* What is hooked in each of them. */
+extern const struct hook_class executors_class;
+
+/*
+ * Whether the class, not the boot loader's, is an executor, or inside of one that came before it. Asked
+ * for each class that is loaded; 'name' is internal. It is remembered.
+ */
+bool executors_find(const char *name, const uint8_t *bytes, size_t size);
+
+/*
+ * The same for classes that were loaded earlier: first all for executors, then the others for being
+ * inside of one; of those only that may call a run().
+ */
+bool executors_find_loaded(jvmtiEnv *jvmti, jclass class, const char *name, size_t length);
+bool executors_find_inside(jvmtiEnv *jvmti, jclass class, const char *name, size_t length);

@@ -1,0 +1,82 @@
+package tsunagi.agent;
+
+/**
+ * Executors that nobody knows by name: whatever has execute(Runnable) of its own, and the classes inside
+ * it. Many have a queue, and one job in somebody else's pool, or whoever comes first, runs what is in it.
+ * So each Runnable is stamped where it is handed over, and wherever such a class calls run() that is done
+ * for who handed it over. What was handed over for no request is remembered too: it is not of whoever
+ * runs it.
+ *
+ * A run that throws comes back without ran(). So a method that runs others begins with a mark, and what
+ * was remembered above it is dropped by the next run and at its end.
+ */
+public final class Drains {
+	private static final long UNKNOWN = -1;
+
+	private Drains() {
+	}
+
+	public static void handed(Object job) {
+		try {
+			if (Context.isOn() && job != null && !Tasks.isPassedByChance(job))
+				Stamps.mix(job);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** A method begins that calls somebody's run(). */
+	public static void enter() {
+		try {
+			Local.current().mark();
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void leave() {
+		try {
+			Local.current().unmark();
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/**
+	 * Around one of many runs: what is not stamped was handed over before the agent came, or is part of
+	 * the library's works. It is not of whoever happens to run it.
+	 */
+	public static void running(Object job) {
+		run(job, false);
+	}
+
+	/** Around a run by itself: it may be a callback, and the thread's own request stays what it is. */
+	public static void calling(Object job) {
+		run(job, true);
+	}
+
+	private static void run(Object job, boolean mayBeCallback) {
+		try {
+			Local local = Local.current();
+			long context;
+
+			local.cut();
+			local.push(null);
+			if (!Context.isOn())
+				return;
+			context = Stamps.ofRun(job, UNKNOWN);
+			if (context == UNKNOWN && mayBeCallback && local.isOwn)
+				return;
+			if (context == UNKNOWN)
+				context = 0;
+			if (context == 0 || context != local.context)
+				local.work(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void ran() {
+		Context.pop();
+	}
+}
