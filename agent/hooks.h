@@ -32,10 +32,11 @@ struct hook_table {
 	size_t n_classes;
 };
 
-extern const struct hook_table hooks_jdk;     /* what every JVM has */
-extern const struct hook_table hooks_netty;   /* Netty's transports, reactor-netty */
-extern const struct hook_table hooks_kotlin;  /* kotlinx.coroutines, Ktor */
-extern const struct hook_table hooks_clients; /* OkHttp, Apache HttpClient */
+extern const struct hook_table hooks_jdk;      /* what every JVM has */
+extern const struct hook_table hooks_netty;    /* Netty's transports, reactor-netty */
+extern const struct hook_table hooks_kotlin;   /* kotlinx.coroutines, Ktor */
+extern const struct hook_table hooks_clients;  /* OkHttp, Apache HttpClient */
+extern const struct hook_table hooks_messages; /* actors, Reactor, RxJava */
 
 /* NULL: none is hooked. 'length' without a terminator. */
 const struct hook_class *hooks_find(const char *name, size_t length);

@@ -8,6 +8,8 @@ package tsunagi.agent;
  * that it reads; a task has what it was handed over with, or nothing.
  */
 public final class Loops {
+	private static final long UNKNOWN = -1;
+
 	private Loops() {
 	}
 
@@ -70,10 +72,19 @@ public final class Loops {
 
 	/**
 	 * Around what depends on a promise: it is of whoever waited for that, not of who keeps it. Where
-	 * several requests wait nobody knows, and it is left to the latter.
+	 * several requests wait it is nobody's.
 	 */
 	public static void notifying(Object promise) {
-		Tasks.enter(promise);
+		try {
+			Local local = Local.current();
+			long context = Stamps.take(promise, UNKNOWN);
+
+			local.push(null);
+			if (context != UNKNOWN)
+				local.work(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
 	}
 
 	/** The turn goes on for this command, as far as somebody gave it. */

@@ -13,6 +13,7 @@ public final class Tasks {
 		"java.util.concurrent.ForkJoin", "java.util.concurrent.ThreadPoolExecutor",
 		"jdk.internal.misc.CarrierThread", "io.netty.util.",
 		"kotlinx.coroutines.", "org.apache.hc.core5.", "jdk.internal.net.http.",
+		"com.lmax.disruptor.",
 	};
 
 	private Tasks() {
@@ -125,6 +126,11 @@ public final class Tasks {
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/** Around a job that does the work of many, and is nobody's itself. */
+	public static void deliver() {
+		resume(null);
 	}
 
 	/**
