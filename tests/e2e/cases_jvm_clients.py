@@ -24,8 +24,9 @@ VERSIONS = {
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 # Where libraries have queues or workers of their own; of the latter the calls may lack a parent.
-MAY_LACK = ["disruptor", "vertx", "reactor", "rxjava"]
-WAYS = ["guava", "grpc", "grpc-sync", "pekko", "jetty", "deque", "nodes", "caller", "serial", "threads", *MAY_LACK]
+MAY_LACK = ["disruptor", "reactor", "rxjava"]
+BY_CALLER = ["grpc-sync", "caller"]
+WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads", *BY_CALLER, *MAY_LACK]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
 
@@ -91,18 +92,42 @@ def cells(run, server, clients, versions="new", home=None, may_lack=False):
     return judge_loads(run, daemon, services, clients, may_lack=may_lack)
 
 
-def cells_late(run, server, clients, versions="new", home=None, may_lack=False):
-    """The agent comes after 1,000 requests, when all connections, threads and jobs are there."""
+def cells_late(run, server, clients, versions="new", home=None, may_lack=False, settle_s=0, rate=500):
+    """The agent comes after 1,000 requests, when all connections, threads and jobs are there. A method that runs by then
+    stays as it was, a loop as long as there is work: for 'settle_s' calls may lack a parent."""
     services = front, _ = start(run, server, clients, versions, home)
-    loads = [run.load_start(front.port, scaled(4_800 // len(clients)), 16, name=f"late-{client}",
-                            prefix=f"/{client}/", id=f"late-{client}", rate=500 / len(clients)) for client in clients]
+    loads = [run.load_start(front.port, scaled(rate * 48 // 5 // len(clients)), 16, name=f"late-{client}",
+                            prefix=f"/{client}/", id=f"late-{client}", rate=rate / len(clients)) for client in clients]
     time.sleep(2)
     daemon, agent_ns = daemon_with_agent(run, front)
     expect(all(load.running() for load in loads), "a load was over before the agent was in use")
     for load in loads:
         status = load.wait(60)
         expect(status == 0, f"load: {load.stdout} {load.stderr}")
+    return judge_loads(run, daemon, services, clients, late_ns=agent_ns + int(settle_s * 1e9), may_lack=may_lack)
+
+
+def cells_after(run, server, clients, versions="new", home=None, may_lack=False):
+    """The agent comes after 1,000 requests, when all are answered: what one thread does for others is all its own to the
+    daemon alone."""
+    services = front, _ = start(run, server, clients, versions, home)
+    for client in clients:
+        run.load(front.port, 1_000, 16, name=f"before-{client}", prefix=f"/{client}/", id=f"before-{client}")
+    daemon, agent_ns = daemon_with_agent(run, front)
+    for client in clients:
+        run.load(front.port, scaled(2_000), 16, name=f"late-{client}", prefix=f"/{client}/", id=f"late-{client}")
     return judge_loads(run, daemon, services, clients, late_ns=agent_ns, may_lack=may_lack)
+
+
+def way_late(run, way, home=None):
+    options = {"may_lack": way in MAY_LACK, "home": home}
+    if way in BY_CALLER:
+        return cells_after(run, f"jdk-{way}", ["huc"], **options)
+    return cells_late(run, f"jdk-{way}", ["huc"], settle_s=2, rate=200, **options)  # no loop goes on for ever
+
+
+def way_early(run, way, home=None):
+    return cells(run, f"jdk-{way}", ["huc"], may_lack=way in MAY_LACK, home=home)
 
 
 GROUPS = {"blocking": BLOCKING, "handed": HANDED, "loops": LOOPS}

@@ -14,6 +14,23 @@ static const struct class_hook every = {
 	.is_finally = true,
 };
 
+/* Around each call of an interface's method that takes nothing; likewise with entry and exit. */
+static const struct class_site calls = {
+	.descriptor = "()V",
+	.before = {.method = "see", .descriptor = "(Ljava/lang/Object;)V"},
+	.before_in_loop = {.method = "seeOften", .descriptor = "(Ljava/lang/Object;)V"},
+	.after = {.method = "leave", .descriptor = "()V"},
+};
+static const struct class_site around_calls = {
+	.method = "run",
+	.descriptor = "()V",
+	.before = {.method = "see", .descriptor = "(Ljava/lang/Object;)V"},
+	.before_in_loop = {.method = "seeOften", .descriptor = "(Ljava/lang/Object;)V"},
+	.after = {.method = "leave", .descriptor = "()V"},
+	.enter = {.method = "enter", .descriptor = "()V"},
+	.leave = {.method = "leave", .descriptor = "()V"},
+};
+
 /* Parameters and results as a method may have them. */
 static const struct class_hook some[] = {
 	{.method = "put",
@@ -26,6 +43,9 @@ static const struct class_hook some[] = {
 	 .exit = {.method = "same",
 		  .descriptor = "(Ljava/lang/Object;)Ljava/lang/Object;",
 		  .loads = "r"}},
+	{.method = "exec*",
+	 .descriptor = "(L*",
+	 .entry = {{.method = "see", .descriptor = "(Ljava/lang/Object;)V", .loads = "a1"}}},
 };
 
 static void rewrite(const uint8_t *data, size_t size, bool is_for_all)
@@ -35,6 +55,7 @@ static void rewrite(const uint8_t *data, size_t size, bool is_for_all)
 		.size = size,
 		.hooks = is_for_all ? &every : some,
 		.n_hooks = is_for_all ? 1 : sizeof(some) / sizeof(*some),
+		.site = is_for_all ? &calls : &around_calls,
 		.owner = "a/B",
 		.is_for_all = is_for_all,
 	};
@@ -45,7 +66,7 @@ static void rewrite(const uint8_t *data, size_t size, bool is_for_all)
 
 	if (r <= 0)
 		return;
-	assert(found && once_size > size);
+	assert(once_size > size);
 	w.bytes = once;
 	w.size = once_size;
 	r = class_rewrite(&w, &twice, &twice_size, &found);
@@ -57,6 +78,14 @@ static void rewrite(const uint8_t *data, size_t size, bool is_for_all)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct class_constants constants = class_constants(data, size);
+	const struct class_rewrite asked = {.bytes = data,
+					    .size = size,
+					    .hooks = some,
+					    .n_hooks = sizeof(some) / sizeof(*some)};
+
+	class_mentions(&constants, "(Ljava/lang/Runnable;");
+	class_declares(&asked);
 	rewrite(data, size, true);
 	rewrite(data, size, false);
 	return 0;

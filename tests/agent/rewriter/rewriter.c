@@ -1,6 +1,7 @@
 /*
  * A JVMTI agent for tests/agent/rewrite, loaded with the program (-agentpath): every method of every
- * class that is loaded then calls a method that does nothing where it begins, returns and throws.
+ * class that is loaded then calls a method that does nothing where it begins, returns and throws, and
+ * around the calls of interfaces' methods in it.
  * Workload.rewrite() does that to all that are loaded already, while they work. Its option is the class
  * file of the helper that has that method; says on standard error what it did.
  */
@@ -26,6 +27,14 @@ static const struct class_hook hook = {
 	.is_finally = true,
 };
 
+/* And around each call of an interface's method that takes and returns nothing. */
+static const struct class_site site = {
+	.descriptor = "()V",
+	.before = {.method = "nothing", .descriptor = "(Ljava/lang/Object;)V"},
+	.before_in_loop = {.method = "nothing", .descriptor = "(Ljava/lang/Object;)V"},
+	.after = {.method = "nothing", .descriptor = "()V"},
+};
+
 static void JNICALL on_class(jvmtiEnv *env, JNIEnv *jni, jclass redefined, jobject loader,
 			     const char *name, jobject domain, jint size,
 			     const unsigned char *bytes, jint *ret_size, unsigned char **ret)
@@ -35,6 +44,7 @@ static void JNICALL on_class(jvmtiEnv *env, JNIEnv *jni, jclass redefined, jobje
 		.size = (size_t)size,
 		.hooks = &hook,
 		.n_hooks = 1,
+		.site = &site,
 		.owner = HELPER,
 		.is_for_all = true,
 	};

@@ -44,7 +44,20 @@ static void put_text(struct builder *b, const char *text)
 	put(b, text, strlen(text));
 }
 
-enum { STATIC = 8, NAME = 1, DESCRIPTOR, CODE, FRAMES, OBJECT, OBJECT_CLASS, N_CONSTANTS };
+enum {
+	STATIC = 8,
+	NAME = 1,
+	DESCRIPTOR,
+	CODE,
+	FRAMES,
+	OBJECT,
+	OBJECT_CLASS,
+	RUN,
+	NOTHING,
+	RUN_TYPE,
+	RUN_CALL,
+	N_CONSTANTS
+};
 
 /* 'rest' is what stands behind the instructions: exception table and attributes. */
 struct method {
@@ -75,6 +88,14 @@ static void build(struct builder *b, const struct method *m)
 	put_text(b, "java/lang/Object");
 	put(b, "\7", 1);
 	put_u2(b, OBJECT);
+	put_text(b, "run");
+	put_text(b, "()V");
+	put(b, "\14", 1); /* name and type */
+	put_u2(b, RUN);
+	put_u2(b, NOTHING);
+	put(b, "\13", 1); /* method of an interface */
+	put_u2(b, OBJECT_CLASS);
+	put_u2(b, RUN_TYPE);
 	put_u2(b, 0x21);
 	put_u2(b, OBJECT_CLASS);
 	put_u2(b, OBJECT_CLASS);
@@ -110,10 +131,15 @@ static unsigned int u2(const uint8_t *p)
 	return (unsigned int)(p[0] << 8 | p[1]);
 }
 
-static struct result rewrite(const struct method *m, const struct class_hook *hook)
+static struct result rewrite_sites(const struct method *m, const struct class_hook *hook,
+				   const struct class_site *site)
 {
 	struct builder b;
-	struct class_rewrite w = {.bytes = b.bytes, .hooks = hook, .n_hooks = 1, .owner = "a/B"};
+	struct class_rewrite w = {.bytes = b.bytes,
+				  .hooks = hook,
+				  .n_hooks = hook ? 1 : 0,
+				  .site = site,
+				  .owner = "a/B"};
 	struct result result = {0};
 	size_t size = 0, attribute;
 	uint32_t found = 0;
@@ -124,7 +150,7 @@ static struct result rewrite(const struct method *m, const struct class_hook *ho
 	result.r = class_rewrite(&w, &result.bytes, &size, &found);
 	if (result.r <= 0)
 		return result;
-	assert_int_equal(found, 1);
+	assert_int_equal(found, hook ? 1 : 0);
 	/* The last thing in the class is the number of its attributes; the method's is before. */
 	p = memmem(result.bytes + 10, size - 10, "\0\1\0\3", 4); /* one attribute: Code */
 	assert_non_null(p);
@@ -137,6 +163,11 @@ static struct result rewrite(const struct method *m, const struct class_hook *ho
 	result.rest = result.code + result.code_size;
 	result.rest_size = attribute - 8 - result.code_size;
 	return result;
+}
+
+static struct result rewrite(const struct method *m, const struct class_hook *hook)
+{
+	return rewrite_sites(m, hook, NULL);
 }
 
 /* Instructions as they should be; 0xff: any byte, for a constant's index. */
@@ -304,6 +335,127 @@ static void test_frames(void **state)
 	free(result.bytes);
 }
 
+static const struct class_site site = {
+	.method = "run",
+	.descriptor = "()V",
+	.before = {.method = "calling", .descriptor = "(Ljava/lang/Object;)V"},
+	.before_in_loop = {.method = "running", .descriptor = "(Ljava/lang/Object;)V"},
+	.after = {.method = "ran", .descriptor = "()V"},
+};
+
+/* The index of the constant that the instruction at 'at' calls. */
+static unsigned int called(const struct result *result, size_t at)
+{
+	assert_int_equal(result->code[at], 0xb8);
+	return u2(result->code + at + 1);
+}
+
+static void test_call_site(void **state)
+{
+	/* aload_0, invokeinterface run, return */
+	const uint8_t code[] = {0x2a, 0xb9, 0, RUN_CALL, 1, 0, 0xb1};
+	struct method m = {.descriptor = "()V",
+			   .max_stack = 1,
+			   .max_locals = 1,
+			   .code = code,
+			   .code_size = sizeof(code)};
+	struct class_site around = site;
+	struct result result = rewrite_sites(&m, NULL, &site);
+
+	(void)state;
+	assert_code(&result, BYTES(0x2a, 0x59, 0xb8, 0xff, 0xff, 0xb9, 0, RUN_CALL, 1, 0, 0xb8,
+				   0xff, 0xff, 0xb1));
+	assert_int_equal(result.max_stack, 2);
+	free(result.bytes);
+
+	around.enter = both.entry[0];
+	around.leave = both.exit;
+	result = rewrite_sites(&m, NULL, &around);
+	/* Also when it throws: leave, athrow. */
+	assert_code(&result,
+		    BYTES(0xb8, 0xff, 0xff, 0x2a, 0x59, 0xb8, 0xff, 0xff, 0xb9, 0, RUN_CALL, 1, 0,
+			  0xb8, 0xff, 0xff, 0xb8, 0xff, 0xff, 0xb1, 0xb8, 0xff, 0xff, 0xbf));
+	free(result.bytes);
+	/* A hook's own exit stays, and so do a constructor's calls. */
+	result = rewrite_sites(&m, &both, &around);
+	assert_code(&result,
+		    BYTES(0xb8, 0xff, 0xff, 0x2a, 0xb9, 0, RUN_CALL, 1, 0, 0xb8, 0xff, 0xff, 0xb1));
+	free(result.bytes);
+	m.name = "<init>";
+	assert_int_equal(rewrite_sites(&m, NULL, &around).r, 0);
+}
+
+/* Whoever jumps to the call jumps to what comes before it, whoever jumps behind it behind all. */
+static void test_call_site_in_loop(void **state)
+{
+	const uint8_t code[] = {
+		0x2a,                       /* 0: aload_0 */
+		0xb9, 0,    RUN_CALL, 1, 0, /* 1: invokeinterface run */
+		0x03,                       /* 6: iconst_0 */
+		0x99, 0xff, 0xf9,           /* 7: ifeq 0 */
+		0x2a,                       /* 10: aload_0 */
+		0xb9, 0,    RUN_CALL, 1, 0, /* 11: not in the loop */
+		0x03,                       /* 16: iconst_0 */
+		0x9a, 0,    3,              /* 17: ifne 20 */
+		0xb1,                       /* 20: return */
+	};
+	struct method m = {.descriptor = "()V",
+			   .max_stack = 1,
+			   .max_locals = 1,
+			   .code = code,
+			   .code_size = sizeof(code)};
+	struct result result = rewrite_sites(&m, NULL, &site);
+
+	(void)state;
+	assert_code(&result, BYTES(0x2a, 0x59, 0xb8, 0xff, 0xff, 0xb9, 0, RUN_CALL, 1, 0, 0xb8,
+				   0xff, 0xff, 0x03, 0x99, 0xff, 0xf2, /* 14: to 0 */
+				   0x2a, 0x59, 0xb8, 0xff, 0xff, 0xb9, 0, RUN_CALL, 1, 0, 0xb8,
+				   0xff, 0xff, 0x03, 0x9a, 0, 3, 0xb1));
+	assert_int_not_equal(called(&result, 2), called(&result, 19));
+	assert_int_equal(called(&result, 10), called(&result, 27));
+	free(result.bytes);
+}
+
+/* Many methods of one hook: those that are not static. */
+static void test_open_hook(void **state)
+{
+	static const struct class_hook hook = {
+		.method = "m*",
+		.descriptor = "(Ljava/lang/Object;*",
+		.entry = {{.method = "see", .descriptor = "(Ljava/lang/Object;)V", .loads = "a1"}},
+	};
+	const uint8_t code[] = {0xb1};
+	struct method m = {.name = "many",
+			   .descriptor = "(Ljava/lang/Object;I)V",
+			   .max_locals = 3,
+			   .code = code,
+			   .code_size = 1};
+	struct class_rewrite w = {.hooks = &hook, .n_hooks = 1};
+	struct class_constants constants;
+	struct builder b;
+	struct result result = rewrite(&m, &hook);
+
+	(void)state;
+	assert_code(&result, BYTES(0x2b, 0xb8, 0xff, 0xff, 0xb1));
+	free(result.bytes);
+	build(&b, &m);
+	w.bytes = b.bytes;
+	w.size = b.size;
+	constants = class_constants(b.bytes, b.size);
+	assert_true(class_declares(&w));
+	assert_true(class_mentions(&constants, "(Ljava/lang/Object;"));
+	assert_false(class_mentions(&constants, "(Ljava/lang/Runnable;"));
+
+	m.descriptor = "(I)V";
+	assert_int_equal(rewrite(&m, &hook).r, 0);
+	m.descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V";
+	m.flags = STATIC;
+	assert_int_equal(rewrite(&m, &hook).r, 0);
+	build(&b, &m);
+	w.size = b.size;
+	assert_false(class_declares(&w));
+}
+
 static void test_left_alone(void **state)
 {
 	static const struct class_hook second = {
@@ -397,15 +549,12 @@ static void test_broken_code(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entry_and_exit),
-		cmocka_unit_test(test_argument_replaced),
-		cmocka_unit_test(test_result),
-		cmocka_unit_test(test_jumps),
-		cmocka_unit_test(test_finally),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_far_jump),
-		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_entry_and_exit), cmocka_unit_test(test_argument_replaced),
+		cmocka_unit_test(test_result),         cmocka_unit_test(test_jumps),
+		cmocka_unit_test(test_finally),        cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_call_site),      cmocka_unit_test(test_call_site_in_loop),
+		cmocka_unit_test(test_open_hook),      cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_far_jump),       cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_broken_code),
 	};
 

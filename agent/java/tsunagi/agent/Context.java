@@ -23,7 +23,10 @@ public final class Context {
 		Native.control().order(ByteOrder.nativeOrder()).asIntBuffer();
 	private static final LongBuffer counters =
 		Native.control().order(ByteOrder.nativeOrder()).asLongBuffer();
-	private static final AtomicLong last = new AtomicLong();
+	/* Of no request, and known to be: the kernel side takes 0 for "ask the thread". */
+	static final long NOBODY = 1;
+
+	private static final AtomicLong last = new AtomicLong(NOBODY);
 	private static volatile boolean isBroken;
 
 	private Context() {
@@ -52,7 +55,9 @@ public final class Context {
 
 	public static long current() {
 		try {
-			return isOn() ? Local.ofThread().slot.get(Local.CONTEXT) : 0;
+			long context = isOn() ? Local.ofThread().slot.get(Local.CONTEXT) : 0;
+
+			return context == NOBODY ? 0 : context;
 		} catch (Throwable cause) {
 			fail(cause);
 			return 0;

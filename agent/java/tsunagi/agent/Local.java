@@ -131,9 +131,23 @@ final class Local {
 		this.context = context;
 		this.isOwn = isOwn && context != 0;
 		this.hold = context != 0 ? Hold.FIRM : Hold.LOOSE;
-		ofThread().slot.put(CONTEXT, context);
+		show();
 		if (coroutine != null)
 			coroutine.follow(context, this.isOwn);
+	}
+
+	private void show() {
+		ofThread().slot.put(CONTEXT, shown());
+	}
+
+	private long shown() {
+		return context == 0 && hold == Hold.MIXED ? Context.NOBODY : context;
+	}
+
+	private void hold(Hold hold) {
+		this.hold = hold;
+		if (hold == Hold.MIXED)
+			show();
 	}
 
 	/** It came with a birth or a message: the next message replaces it. */
@@ -147,21 +161,21 @@ final class Local {
 		boolean isFirm = hold != Hold.LOOSE;
 
 		set(0, false);
-		hold = isFirm ? Hold.MIXED : Hold.LOOSE;
+		hold(isFirm ? Hold.MIXED : Hold.LOOSE);
 	}
 
 	/** It runs a job; without a context that is nobody's, and no message changes that. */
 	void work(long context) {
 		set(context, false);
 		if (context == 0)
-			hold = Hold.MIXED;
+			hold(Hold.MIXED);
 	}
 
 	/** No message changes it, until pop(). */
 	void call(long context) {
 		set(context, true);
 		if (context == 0)
-			hold = Hold.MIXED;
+			hold(Hold.MIXED);
 	}
 
 	/** A message came out of a queue, sent with 'context'; or a thing out of a pool. */
@@ -206,7 +220,7 @@ final class Local {
 
 		thread.isCarrying = true;
 		thread.carried = local;
-		thread.slot.put(CONTEXT, local == null ? 0 : local.context);
+		thread.slot.put(CONTEXT, local == null ? 0 : local.shown());
 		thread.slot.put(RECEIVING, local == null ? 0 : local.receiving);
 	}
 
@@ -291,7 +305,7 @@ final class Local {
 		job = jobs[at];
 		jobs[at] = null;
 		set(contexts[at], owns[at]);
-		hold = holds[at];
+		hold(holds[at]);
 		return job;
 	}
 

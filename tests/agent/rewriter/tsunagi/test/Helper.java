@@ -7,4 +7,7 @@ public final class Helper {
 
 	public static void nothing() {
 	}
+
+	public static void nothing(Object object) {
+	}
 }
