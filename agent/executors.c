@@ -91,6 +91,17 @@ static bool executors_is_inside(const char *name, size_t length)
 	return false;
 }
 
+/* Packages that have tables (hooks_*.c), which know more of their executors. */
+static bool is_in_table(const char *name)
+{
+	static const char *const packages[] = {"io/netty/", "kotlinx/coroutines/"};
+
+	for (size_t i = 0; i < sizeof(packages) / sizeof(*packages); i++)
+		if (!strncmp(name, packages[i], strlen(packages[i])))
+			return true;
+	return false;
+}
+
 bool executors_find(const char *name, const uint8_t *bytes, size_t size)
 {
 	const struct class_rewrite rewrite = {
@@ -102,6 +113,8 @@ bool executors_find(const char *name, const uint8_t *bytes, size_t size)
 	const struct class_constants constants = class_constants(bytes, size);
 	size_t length = strlen(name);
 
+	if (is_in_table(name))
+		return false;
 	if (class_mentions(&constants, TAKES) && class_declares(&rewrite)) {
 		executors_add(name, length);
 		return true;
@@ -169,7 +182,8 @@ bool executors_find_loaded(jvmtiEnv *jvmti, jclass class, const char *name, size
 {
 	static const char *const takes[] = {TAKES, NULL};
 
-	if (!class_may_have(jvmti, class, takes) || !class_has_hooked(jvmti, class))
+	if (is_in_table(name) || !class_may_have(jvmti, class, takes) ||
+	    !class_has_hooked(jvmti, class))
 		return false;
 	executors_add(name, length);
 	return true;

@@ -26,6 +26,7 @@ HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 # Where libraries have queues or workers of their own; of the latter the calls may lack a parent.
 MAY_LACK = ["disruptor", "reactor", "rxjava"]
 BY_CALLER = ["grpc-sync", "caller"]
+ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
 WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads", *BY_CALLER, *MAY_LACK]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
@@ -96,9 +97,9 @@ def cells_late(run, server, clients, versions="new", home=None, may_lack=False, 
     """The agent comes after 1,000 requests, when all connections, threads and jobs are there. A method that runs by then
     stays as it was, a loop as long as there is work: for 'settle_s' calls may lack a parent."""
     services = front, _ = start(run, server, clients, versions, home)
-    loads = [run.load_start(front.port, scaled(rate * 48 // 5 // len(clients)), 16, name=f"late-{client}",
+    loads = [run.load_start(front.port, scaled((1_000 + rate * 38 // 5) // len(clients)), 16, name=f"late-{client}",
                             prefix=f"/{client}/", id=f"late-{client}", rate=rate / len(clients)) for client in clients]
-    time.sleep(2)
+    time.sleep(1_000 / rate)
     daemon, agent_ns = daemon_with_agent(run, front)
     expect(all(load.running() for load in loads), "a load was over before the agent was in use")
     for load in loads:
@@ -120,7 +121,7 @@ def cells_after(run, server, clients, versions="new", home=None, may_lack=False)
 
 
 def way_late(run, way, home=None):
-    options = {"may_lack": way in MAY_LACK, "home": home}
+    options = {"may_lack": way in MAY_LACK or way in ENDLESS, "home": home}
     if way in BY_CALLER:
         return cells_after(run, f"jdk-{way}", ["huc"], **options)
     return cells_late(run, f"jdk-{way}", ["huc"], settle_s=2, rate=200, **options)  # no loop goes on for ever
@@ -155,6 +156,18 @@ def make(server, group="all", versions="new", java=17, late=False):
     globals()[case.__name__] = case
 
 
+def make_way(way, late=False, java=17):
+    def case(run):
+        home = apps.java_home(str(java)) if java != 17 else None
+        if java != 17 and not home:
+            raise Skip(f"no Java {java} here")
+        return (way_late if late else way_early)(run, way, home)
+    case.__doc__ = f"Work is handed over by '{way}' of Ways.java, Java {java}{'; the agent comes late' if late else ''}."
+    case.__name__ = f"case_jvm{java if java != 17 else ''}_way_{way}{'_late' if late else ''}".replace("-", "_")
+    case.__module__ = __name__
+    globals()[case.__name__] = case
+
+
 # All cells: tests/jvm/run. These are in each one's ways.
 make("jdk", "handed")
 make("netty-nio-inline", "blocking")
@@ -166,3 +179,9 @@ make("netty-nio-global", "handed")
 make("netty-nio-inline", versions="old", late=True)
 make("netty-epoll-pool", versions="oldest", late=True)
 make("netty-nio-delayed", java=25, late=True)
+make_way("guava")
+make_way("pekko", java=25)
+make_way("reactor")
+make_way("grpc-sync", late=True)
+make_way("threads", java=25)
+make_way("serial", late=True)

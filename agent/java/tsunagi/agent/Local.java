@@ -13,8 +13,8 @@ final class Local {
 	static final int CONTEXT = 1; /* words of struct jvm_slot */
 	static final int RECEIVING = 2;
 
-	/* Deeper nesting is counted, not remembered: its end leaves the thread without a context. */
-	private static final int DEPTH_MAX = 128;
+	/* Deeper nesting is counted, not remembered: what comes after it is nobody's, until all is over. */
+	private static final int DEPTH_MAX = 1024;
 
 	/* In the place of a job: see mark(). */
 	private static final Object MARK = new Object();
@@ -44,6 +44,7 @@ final class Local {
 	int loops;
 	Coroutine coroutine; /* runs on it, and keeps what it works for */
 	private int depth;
+	private boolean isLost; /* it was too deep */
 	private long[] contexts;
 	private boolean[] owns;
 	private Hold[] holds;
@@ -238,8 +239,10 @@ final class Local {
 	void push(Object job) {
 		int at = depth++;
 
-		if (at >= DEPTH_MAX)
+		if (at >= DEPTH_MAX) {
+			isLost = true;
 			return;
+		}
 		if (contexts == null || at == contexts.length)
 			grow();
 		contexts[at] = context;
@@ -261,9 +264,8 @@ final class Local {
 		pop();
 	}
 
-	/* Where too much was nested the marks are lost, and with them what is above. */
 	void cut() {
-		while (depth > 0 && !isRunning(MARK))
+		while (depth > 0 && !isLost && !isRunning(MARK))
 			pop();
 	}
 
@@ -298,8 +300,9 @@ final class Local {
 		if (depth == 0)
 			return null;
 		at = --depth;
-		if (at >= DEPTH_MAX) {
-			set(0, false);
+		if (isLost) {
+			isLost = depth > 0;
+			work(0);
 			return null;
 		}
 		job = jobs[at];
@@ -312,6 +315,7 @@ final class Local {
 	/** What a worker does between two jobs: nothing of the former is left. */
 	void reset(long context) {
 		depth = 0;
+		isLost = false;
 		coroutine = null;
 		set(context, false);
 	}
