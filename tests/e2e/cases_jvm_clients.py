@@ -19,7 +19,9 @@ LOADS = [(200, 1), (1_000, 16), (1_000, 64)]  # requests, connections
 VERSIONS = {
     "new": {},
     "old": {"netty": "4.1.137.Final", "reactor": "1.2.18", "okhttp": "4.12.0", "apache": "5.4.4"},
-    "oldest": {"netty": "4.1.137.Final", "reactor": "1.2.17", "okhttp": "3.14.9", "apache": "5.2.3"},
+    "oldest": {"netty": "4.1.137.Final", "reactor": "1.2.17", "okhttp": "3.14.9", "apache": "5.2.3",
+               "guava": "31.1-jre", "grpc": "1.58.0", "rxjava": "3.0.13", "pekko": "1.0.1",
+               "jetty": "9.4.53.v20231009"},
 }
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
@@ -27,7 +29,8 @@ HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 MAY_LACK = ["disruptor", "reactor", "rxjava"]
 BY_CALLER = ["grpc-sync", "caller"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
-WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads", *BY_CALLER, *MAY_LACK]
+WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
+        "akka", "scala", "reactor-cold", "rxjava-cold", *BY_CALLER, *MAY_LACK]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
 
@@ -120,15 +123,15 @@ def cells_after(run, server, clients, versions="new", home=None, may_lack=False)
     return judge_loads(run, daemon, services, clients, late_ns=agent_ns, may_lack=may_lack)
 
 
-def way_late(run, way, home=None):
-    options = {"may_lack": way in MAY_LACK or way in ENDLESS, "home": home}
+def way_late(run, way, versions="new", home=None):
+    options = {"may_lack": way in MAY_LACK or way in ENDLESS, "versions": versions, "home": home}
     if way in BY_CALLER:
         return cells_after(run, f"jdk-{way}", ["huc"], **options)
     return cells_late(run, f"jdk-{way}", ["huc"], settle_s=2, rate=200, **options)  # no loop goes on for ever
 
 
-def way_early(run, way, home=None):
-    return cells(run, f"jdk-{way}", ["huc"], may_lack=way in MAY_LACK, home=home)
+def way_early(run, way, versions="new", home=None):
+    return cells(run, f"jdk-{way}", ["huc"], versions, may_lack=way in MAY_LACK, home=home)
 
 
 GROUPS = {"blocking": BLOCKING, "handed": HANDED, "loops": LOOPS}
@@ -161,7 +164,7 @@ def make_way(way, late=False, java=17):
         home = apps.java_home(str(java)) if java != 17 else None
         if java != 17 and not home:
             raise Skip(f"no Java {java} here")
-        return (way_late if late else way_early)(run, way, home)
+        return (way_late if late else way_early)(run, way, home=home)
     case.__doc__ = f"Work is handed over by '{way}' of Ways.java, Java {java}{'; the agent comes late' if late else ''}."
     case.__name__ = f"case_jvm{java if java != 17 else ''}_way_{way}{'_late' if late else ''}".replace("-", "_")
     case.__module__ = __name__

@@ -3,19 +3,26 @@ import com.lmax.disruptor.dsl.Disruptor;
 import com.lmax.disruptor.util.DaemonThreadFactory;
 import io.grpc.SynchronizationContext;
 import io.grpc.internal.SerializingExecutor;
+import io.reactivex.rxjava3.core.Single;
 import io.reactivex.rxjava3.processors.FlowableProcessor;
 import io.reactivex.rxjava3.processors.PublishProcessor;
 import io.vertx.core.Context;
 import io.vertx.core.Vertx;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.pekko.actor.AbstractActor;
 import org.apache.pekko.actor.ActorRef;
 import org.apache.pekko.actor.ActorSystem;
 import org.apache.pekko.actor.Props;
 import org.eclipse.jetty.util.thread.QueuedThreadPool;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Sinks;
 import reactor.core.scheduler.Schedulers;
+import scala.concurrent.ExecutionContext;
+import scala.concurrent.Promise;
 
 /**
  * Ways of libraries to hand work over that are none of the JDK's: one job, thread or subscriber does the work of many
@@ -33,8 +40,12 @@ final class Ways {
 			case "grpc" -> new SerializingExecutor(pool());
 			case "grpc-sync" -> new SynchronizationContext((thread, failure) -> failure.printStackTrace());
 			case "pekko" -> pekko();
+			case "akka" -> akka();
+			case "scala" -> scala();
 			case "reactor" -> reactor();
+			case "reactor-cold" -> reactorCold();
 			case "rxjava" -> rxjava();
+			case "rxjava-cold" -> rxjavaCold();
 			case "disruptor" -> disruptor();
 			case "jetty" -> jetty();
 			case "vertx" -> vertx();
@@ -69,6 +80,37 @@ final class Ways {
 		return work -> worker.tell(new Message(work), ActorRef.noSender());
 	}
 
+	private static final class AkkaWorker extends akka.actor.AbstractActor {
+		@Override
+		public Receive createReceive() {
+			return receiveBuilder().match(Message.class, message -> message.work().run()).build();
+		}
+	}
+
+	private static Executor akka() {
+		akka.actor.ActorRef worker = akka.actor.ActorSystem.create("ways")
+			.actorOf(akka.actor.Props.create(AkkaWorker.class, AkkaWorker::new));
+
+		return work -> worker.tell(new Message(work), akka.actor.ActorRef.noSender());
+	}
+
+	/* What depends on a future, which the next request completes, or a clock. */
+	private static Executor scala() {
+		AtomicReference<Promise<Object>> last = new AtomicReference<>(Promise.apply());
+		ScheduledExecutorService clock = Executors.newScheduledThreadPool(1);
+
+		clock.scheduleAtFixedRate(() -> last.get().trySuccess(""), 5, 5, TimeUnit.MILLISECONDS);
+		return work -> {
+			Promise<Object> promise = Promise.apply();
+
+			promise.future().foreach(result -> {
+				work.run();
+				return result;
+			}, ExecutionContext.global());
+			last.getAndSet(promise).trySuccess("");
+		};
+	}
+
 	private static Executor reactor() {
 		Sinks.Many<Message> sink = Sinks.many().multicast().onBackpressureBuffer(1024, false);
 
@@ -78,6 +120,19 @@ final class Ways {
 				sink.tryEmitNext(new Message(work)).orThrow();
 			}
 		};
+	}
+
+	private static Executor reactorCold() {
+		reactor.core.scheduler.Scheduler scheduler = Schedulers.newParallel("way", THREADS);
+
+		return work -> Flux.just(work, () -> {
+		}).publishOn(scheduler).subscribe(Runnable::run);
+	}
+
+	private static Executor rxjavaCold() {
+		io.reactivex.rxjava3.core.Scheduler scheduler = io.reactivex.rxjava3.schedulers.Schedulers.from(pool());
+
+		return work -> Single.just(work).observeOn(scheduler).subscribe(Runnable::run);
 	}
 
 	private static Executor rxjava() {
