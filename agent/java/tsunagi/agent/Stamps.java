@@ -19,8 +19,9 @@ public final class Stamps {
 
 	/* What becomes of a stamp that is found. */
 	private static final int KEEPS = 0;
-	private static final int TAKES = 1;
-	private static final int TAKES_PASSED = 2; /* if it was not stamped where it was made */
+	private static final int KEEPS_MADE = 1; /* and what was stamped where it was passed on is none */
+	private static final int TAKES = 2;
+	private static final int TAKES_PASSED = 3; /* if it was not stamped where it was made */
 
 	private static final Stamp[] chains = new Stamp[32768];
 	private static final Object[] locks = new Object[LOCKS];
@@ -74,6 +75,11 @@ public final class Stamps {
 			Context.fail(cause);
 			return 0;
 		}
+	}
+
+	/** As of(), but where it was passed on says nothing. */
+	static long ofMade(Object object) {
+		return find(object, KEEPS_MADE, 0);
 	}
 
 	/** As of(), and it is no longer stamped. */
@@ -154,6 +160,8 @@ public final class Stamps {
 			for (Stamp s = chains[place]; s != null; before = s, s = s.next) {
 				if (s.hash != hash || s.get() != object)
 					continue;
+				if (what == KEEPS_MADE && !s.isMade)
+					return none;
 				if (what == TAKES || what == TAKES_PASSED && !s.isMade)
 					unlink(place, before, s);
 				return s.context;

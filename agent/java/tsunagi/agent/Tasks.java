@@ -122,7 +122,7 @@ public final class Tasks {
 			Local local = Local.current();
 
 			local.push(null);
-			local.work(Stamps.of(job));
+			local.work(Stamps.ofMade(job));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
