@@ -147,7 +147,7 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 		.hooks = hooked->hooks,
 		.n_hooks = hooked->n_hooks,
 		.owner = PACKAGE "Context",
-		.site = hooked == &executors_class ? &executors_site : NULL,
+		.site = hooked == &executors_hooks ? &executors_site : NULL,
 	};
 	unsigned char *memory = NULL;
 	uint8_t *changed = NULL;
@@ -158,7 +158,7 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 	r = class_rewrite(&rewrite, &changed, &changed_size, &found);
 	if (r < 0)
 		hook_failed("Class not understood", hooked->name);
-	else if (r == 0 && hooked != &executors_class)
+	else if (r == 0 && hooked != &executors_hooks)
 		hook_failed("Class without what is hooked", hooked->name);
 	if (r <= 0)
 		return NULL;
@@ -185,7 +185,7 @@ static void JNICALL on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
 
 	if (!hooked && loader && name && strncmp(name, PACKAGE, strlen(PACKAGE)) != 0 &&
 	    executors_find(name, bytes, (size_t)size))
-		hooked = &executors_class;
+		hooked = &executors_hooks;
 	if (!hooked || (*env)->ExceptionCheck(env))
 		return;
 	if (loader && !loader_finds_agent(env, loader)) {
@@ -356,56 +356,66 @@ static bool classes_initialise(JNIEnv *env)
 	return !(*env)->ExceptionCheck(env);
 }
 
-typedef bool (*class_wanted_fn)(jvmtiEnv *jvmti, jclass class, const char *name, size_t length);
-
-static bool class_is_hooked(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+/* Of the boot loader's and of ours none is an executor. 'name' has a type's form: "Ljava/lang/Object;". */
+static bool class_may_be_executor(JNIEnv *env, jclass class, const char *type)
 {
-	(void)jvmti;
-	(void)class;
+	jobject loader = NULL;
+	bool may;
 
-	return hooks_find(name, length);
+	if (!strncmp(type + 1, PACKAGE, strlen(PACKAGE)) || hooks_find(type + 1, strlen(type) - 2))
+		return false;
+	may = !(*agent.jvmti)->GetClassLoader(agent.jvmti, class, &loader) && loader;
+	(*env)->DeleteLocalRef(env, loader);
+	return may;
 }
 
-/* Those of the boot loader and of ours are none. */
-static bool class_is_executor(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+static bool class_is_wanted(JNIEnv *env, jclass class, const char *type, bool is_for_inner)
 {
-	return !hooks_find(name, length) && executors_find_loaded(jvmti, class, name, length);
+	const struct executors_class loaded = {agent.jvmti, env, class, type + 1, strlen(type) - 2};
+
+	if (type[0] != 'L')
+		return false;
+	if (!is_for_inner && hooks_find(loaded.name, loaded.length))
+		return true;
+	/* Few have such a name, and to ask for a loader is dear. */
+	if (is_for_inner && !executors_is_inside(loaded.name, loaded.length))
+		return false;
+	return class_may_be_executor(env, class, type) &&
+	       (is_for_inner ? executors_may_run(&loaded) : executors_find_loaded(&loaded));
 }
 
-static bool class_is_chosen(JNIEnv *env, jclass class, class_wanted_fn wants)
+static bool class_is_chosen(JNIEnv *env, jclass class, bool is_for_inner)
 {
 	jboolean is_modifiable = JNI_FALSE;
-	jobject loader = NULL;
-	char *signature = NULL;
-	bool is_wanted;
+	char *type = NULL;
 
-	if ((*agent.jvmti)->GetClassSignature(agent.jvmti, class, &signature, NULL))
+	if ((*agent.jvmti)->GetClassSignature(agent.jvmti, class, &type, NULL))
 		return false;
-	is_wanted = signature[0] == 'L';
-	if (is_wanted && wants != class_is_hooked) {
-		(*agent.jvmti)->GetClassLoader(agent.jvmti, class, &loader);
-		is_wanted = loader && strncmp(signature + 1, PACKAGE, strlen(PACKAGE)) != 0;
-		(*env)->DeleteLocalRef(env, loader);
-	}
-	is_wanted = is_wanted && wants(agent.jvmti, class, signature + 1, strlen(signature) - 2);
-	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)signature);
-	if (is_wanted)
+	if (class_is_wanted(env, class, type, is_for_inner))
 		(*agent.jvmti)->IsModifiableClass(agent.jvmti, class, &is_modifiable);
+	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)type);
 	return is_modifiable;
 }
 
-/* Those of 'classes' that are to be rewritten come first afterwards. */
+#define FRAME 256
+
+/*
+ * Those of 'classes' that are to be rewritten come first afterwards: once all executors are known, the
+ * classes inside of them. In frames: among so many references the JVM looks long for a free place.
+ */
 static jint classes_choose(JNIEnv *env, jclass *classes, jint n)
 {
-	static const class_wanted_fn wanted[] = {class_is_hooked, class_is_executor,
-						 executors_find_inside};
 	jint chosen = 0;
 
-	for (size_t pass = 0; pass < sizeof(wanted) / sizeof(*wanted); pass++) {
-		for (jint i = chosen; i < n; i++) {
+	for (int pass = 0; pass < 2; pass++) {
+		for (jint i = chosen, in_frame = 0; i < n; i++) {
 			jclass class = classes[i];
+			bool has_frame = in_frame++ % FRAME || !(*env)->PushLocalFrame(env, FRAME);
+			bool is_chosen = has_frame && class_is_chosen(env, class, pass == 1);
 
-			if (!class_is_chosen(env, class, wanted[pass]))
+			if (has_frame && (in_frame % FRAME == 0 || i + 1 == n))
+				(*env)->PopLocalFrame(env, NULL);
+			if (!is_chosen)
 				continue;
 			classes[i] = classes[chosen];
 			classes[chosen++] = class;

@@ -25,7 +25,7 @@ static const struct class_hook hooks[] = {
 	ACCEPTS("schedule*"),
 };
 
-const struct hook_class executors_class = {
+const struct hook_class executors_hooks = {
 	.name = "an executor", .hooks = hooks, .n_hooks = sizeof(hooks) / sizeof(*hooks)};
 
 const struct class_site executors_site = {
@@ -79,7 +79,7 @@ static void executors_add(const char *name, size_t length)
 	__atomic_add_fetch(&agent_control.hooks_failed, 1, __ATOMIC_RELAXED);
 }
 
-static bool executors_is_inside(const char *name, size_t length)
+bool executors_is_inside(const char *name, size_t length)
 {
 	uint64_t hash = HASH_SEED;
 
@@ -108,7 +108,7 @@ bool executors_find(const char *name, const uint8_t *bytes, size_t size)
 		.bytes = bytes,
 		.size = size,
 		.hooks = hooks,
-		.n_hooks = executors_class.n_hooks,
+		.n_hooks = executors_hooks.n_hooks,
 	};
 	const struct class_constants constants = class_constants(bytes, size);
 	size_t length = strlen(name);
@@ -127,7 +127,7 @@ bool executors_find(const char *name, const uint8_t *bytes, size_t size)
 /* Whether a method's name begins so, as those in the table of hooks do. */
 static bool is_hooked(const char *name, const char *descriptor)
 {
-	for (size_t i = 0; i < executors_class.n_hooks; i++)
+	for (size_t i = 0; i < executors_hooks.n_hooks; i++)
 		if (!strncmp(name, hooks[i].method, strlen(hooks[i].method) - 1) &&
 		    !strncmp(descriptor, TAKES, sizeof(TAKES) - 1))
 			return true;
@@ -162,14 +162,15 @@ static bool class_has_hooked(jvmtiEnv *jvmti, jclass class)
 }
 
 /* Asking for a class's methods makes the JVM keep a number for each: so only where it may have one. */
-static bool class_may_have(jvmtiEnv *jvmti, jclass class, const char *const *texts)
+static bool class_may_have(const struct executors_class *loaded, const char *const *texts)
 {
+	jvmtiEnv *jvmti = loaded->jvmti;
 	struct class_constants constants;
 	unsigned char *bytes = NULL;
 	jint n = 0, size = 0;
 	bool may = true;
 
-	if ((*jvmti)->GetConstantPool(jvmti, class, &n, &size, &bytes))
+	if ((*jvmti)->GetConstantPool(jvmti, loaded->class, &n, &size, &bytes))
 		return false;
 	constants = (struct class_constants){bytes, (size_t)size, (uint32_t)n};
 	for (; *texts && may; texts++)
@@ -178,20 +179,46 @@ static bool class_may_have(jvmtiEnv *jvmti, jclass class, const char *const *tex
 	return may;
 }
 
-bool executors_find_loaded(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+/* One that is not prepared yet tells nothing of itself. */
+static bool class_tells(const struct executors_class *loaded)
 {
-	static const char *const takes[] = {TAKES, NULL};
+	jint status = 0;
 
-	if (is_in_table(name) || !class_may_have(jvmti, class, takes) ||
-	    !class_has_hooked(jvmti, class))
-		return false;
-	executors_add(name, length);
-	return true;
+	(*loaded->jvmti)->GetClassStatus(loaded->jvmti, loaded->class, &status);
+	return status & JVMTI_CLASS_STATUS_PREPARED;
 }
 
-bool executors_find_inside(jvmtiEnv *jvmti, jclass class, const char *name, size_t length)
+/* By its type, which it has from the beginning. */
+static bool class_is_executor(const struct executors_class *loaded)
+{
+	JNIEnv *env = loaded->env;
+	jclass executor = (*env)->FindClass(env, "java/util/concurrent/Executor");
+	bool is = executor && (*env)->IsAssignableFrom(env, loaded->class, executor);
+
+	(*env)->DeleteLocalRef(env, executor);
+	return is;
+}
+
+bool executors_find_loaded(const struct executors_class *loaded)
+{
+	static const char *const takes[] = {TAKES, NULL};
+	bool is;
+
+	if (is_in_table(loaded->name))
+		return false;
+	if (class_tells(loaded))
+		is = class_may_have(loaded, takes) &&
+		     class_has_hooked(loaded->jvmti, loaded->class);
+	else
+		is = class_is_executor(loaded);
+	if (is)
+		executors_add(loaded->name, loaded->length);
+	return is;
+}
+
+bool executors_may_run(const struct executors_class *loaded)
 {
 	static const char *const runs[] = {"run", "()V", NULL};
 
-	return executors_is_inside(name, length) && class_may_have(jvmti, class, runs);
+	return !class_tells(loaded) || class_may_have(loaded, runs);
 }

@@ -14,7 +14,7 @@
 extern const struct class_site executors_site;
 
 /* What is hooked in each of them. */
-extern const struct hook_class executors_class;
+extern const struct hook_class executors_hooks;
 
 /*
  * Whether the class, not the boot loader's, is an executor, or inside of one that came before it. Asked
@@ -22,9 +22,20 @@ extern const struct hook_class executors_class;
  */
 bool executors_find(const char *name, const uint8_t *bytes, size_t size);
 
-/*
- * The same for classes that were loaded earlier: first all for executors, then the others for being
- * inside of one; of those only that may call a run().
- */
-bool executors_find_loaded(jvmtiEnv *jvmti, jclass class, const char *name, size_t length);
-bool executors_find_inside(jvmtiEnv *jvmti, jclass class, const char *name, size_t length);
+/* A class that was loaded earlier. */
+struct executors_class {
+	jvmtiEnv *jvmti;
+	JNIEnv *env;
+	jclass class;
+	const char *name; /* internal, 'length' without a terminator */
+	size_t length;
+};
+
+/* Whether it is an executor. It is remembered. */
+bool executors_find_loaded(const struct executors_class *loaded);
+
+/* Whether a class of that name is inside of one that is remembered. */
+bool executors_is_inside(const char *name, size_t length);
+
+/* Whether the class may call a run(). */
+bool executors_may_run(const struct executors_class *loaded);

@@ -96,11 +96,12 @@ def cells(run, server, clients, versions="new", home=None, may_lack=False):
     return judge_loads(run, daemon, services, clients, may_lack=may_lack)
 
 
-def cells_late(run, server, clients, versions="new", home=None, may_lack=False, settle_s=0, rate=500):
+def cells_late(run, server, clients, versions="new", home=None, may_lack=False, settle_s=0, rate=500,
+               requests=4_800):
     """The agent comes after 1,000 requests, when all connections, threads and jobs are there. A method that runs by then
     stays as it was, a loop as long as there is work: for 'settle_s' calls may lack a parent."""
     services = front, _ = start(run, server, clients, versions, home)
-    loads = [run.load_start(front.port, scaled((1_000 + rate * 38 // 5) // len(clients)), 16, name=f"late-{client}",
+    loads = [run.load_start(front.port, scaled(requests // len(clients)), 16, name=f"late-{client}",
                             prefix=f"/{client}/", id=f"late-{client}", rate=rate / len(clients)) for client in clients]
     time.sleep(1_000 / rate)
     daemon, agent_ns = daemon_with_agent(run, front)
@@ -127,7 +128,7 @@ def way_late(run, way, versions="new", home=None):
     options = {"may_lack": way in MAY_LACK or way in ENDLESS, "versions": versions, "home": home}
     if way in BY_CALLER:
         return cells_after(run, f"jdk-{way}", ["huc"], **options)
-    return cells_late(run, f"jdk-{way}", ["huc"], settle_s=2, rate=200, **options)  # no loop goes on for ever
+    return cells_late(run, f"jdk-{way}", ["huc"], settle_s=2, rate=200, requests=3_200, **options)  # no loop goes on for ever
 
 
 def way_early(run, way, versions="new", home=None):
