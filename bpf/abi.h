@@ -312,7 +312,7 @@ struct unit {
 /* Each thread's, at one distance from its thread pointer. Written by that thread alone. */
 struct jvm_slot {
 	__u64 magic;   /* JVM_SLOT_MAGIC; else nothing was written here yet */
-	__u64 context; /* what the thread works for; 0: nothing */
+	__u64 context; /* what the thread works for; 0: nothing; 1: surely for no request */
 	__u64 receiving; /* while it reads from a server's socket: the context of what comes; else 0 */
 	__u64 own[5];    /* of the agent */
 };
