@@ -142,7 +142,7 @@ final class Local {
 	}
 
 	private long shown() {
-		return context == 0 && hold == Hold.MIXED ? Context.NOBODY : context;
+		return isNobodys() ? Context.NOBODY : context;
 	}
 
 	private void hold(Hold hold) {
@@ -170,6 +170,11 @@ final class Local {
 		set(context, false);
 		if (context == 0)
 			hold(Hold.MIXED);
+	}
+
+	/** Whether it is known to work for no request. */
+	boolean isNobodys() {
+		return context == 0 && hold == Hold.MIXED;
 	}
 
 	/** No message changes it, until pop(). */

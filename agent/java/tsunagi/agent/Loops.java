@@ -87,10 +87,11 @@ public final class Loops {
 		}
 	}
 
-	/** The turn goes on for this command, as far as somebody gave it. */
+	/** The turn goes on for this command; nobody's, if it was given for no request. */
 	public static void executing(Object command) {
 		try {
-			Context.mount(Stamps.of(command));
+			if (Context.isOn())
+				Local.current().call(Stamps.ofMade(command));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}

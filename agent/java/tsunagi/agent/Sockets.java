@@ -117,7 +117,7 @@ public final class Sockets {
 		if (context == 0 || !Context.inLoop())
 			return;
 		local = Local.current();
-		if (local.context == 0)
+		if (local.context == 0 && !local.isNobodys())
 			local.set(context, false);
 	}
 
