@@ -11,7 +11,7 @@
 #include "hooks.h"
 
 static const struct hook_table *const tables[] = {&hooks_jdk, &hooks_netty, &hooks_kotlin,
-						  &hooks_clients};
+						  &hooks_clients, &hooks_messages};
 
 static void list(const struct hook_class *class)
 {
