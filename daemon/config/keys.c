@@ -117,7 +117,7 @@ static const struct key keys[] = {
 		 "given one, so that the next host continues the trace."},
 
 	{"jvm", .type = KEY_SECTION, .help = "What is done for JVMs."},
-	{"jvm.agent", .type = KEY_CHOICE, IN_CONFIG(jvm_agent), .value = "off", CHOICES(agents),
+	{"jvm.agent", .type = KEY_CHOICE, IN_CONFIG(jvm_agent), .value = "auto", CHOICES(agents),
 	 .help = "Whether an agent is loaded into JVMs that serve requests: it tells which request a thread works for, "
 		 "and has to stay until the JVM ends. 'off' also switches one off that is there."},
 

@@ -46,10 +46,20 @@ def judge_chain(run, daemon, front, back, **options):
 
 
 def case_java_chain(run):
-    """10,000 requests at 32 connections with the default configuration."""
+    """10,000 requests at 32 connections with the default configuration; the agent comes under load."""
     need("java", "javac")
     front, back = java_chain(run)
-    daemon = run.daemon(config="")
+    daemon = run.daemon(run.config(agent=None))
+    run.load(front.port, REQUESTS, 32, traceparent=20)
+    expect(daemon.counters()["jvm_agents_loaded"] == 2, "agents are not loaded by default")
+    return judge_chain(run, daemon, front, back)
+
+
+def case_java_chain_threads(run):
+    """The same without agents: threads are the units of work."""
+    need("java", "javac")
+    front, back = java_chain(run)
+    daemon = run.daemon()
     run.load(front.port, REQUESTS, 32, traceparent=20)
     return judge_chain(run, daemon, front, back)
 
@@ -68,7 +78,7 @@ def case_java_chain_jaeger(run):
     need("java", "javac")
     jaeger = Jaeger(run)
     front, back = java_chain(run)
-    daemon = run.daemon(run.config(endpoint=jaeger.endpoint))
+    daemon = run.daemon(run.config(endpoint=jaeger.endpoint, agent=None))
     run.load(front.port, REQUESTS, 32, traceparent=20)
     time.sleep(1.5)
     run.stop_apps()
@@ -86,7 +96,7 @@ def case_java_chain_daemon_late(run):
     front, back = java_chain(run)
     load = run.load_start(front.port, REQUESTS, 32, traceparent=20, rate=700)
     time.sleep(2.5)
-    daemon = run.daemon()
+    daemon = run.daemon(run.config(agent=None))
     expect(load.running(), "the load was over before the daemon was ready")
     status = load.wait(120)
     expect(status == 0, f"load: {load.stdout}")
@@ -107,13 +117,13 @@ def case_java_few_daemon_late(run):
 
 
 def case_java25_chain(run):
-    """Java 25, both services."""
+    """Java 25, both services, with the default configuration."""
     need("javac")
     home = apps.java25_home()
     if not home:
         raise Skip("no Java 25 here")
     front, back = java_chain(run, home)
-    daemon = run.daemon()
+    daemon = run.daemon(run.config(agent=None))
     run.load(front.port, scaled(5_000), 32, traceparent=20)
     return judge_chain(run, daemon, front, back)
 

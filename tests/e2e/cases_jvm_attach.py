@@ -334,9 +334,9 @@ def case_jvm_attach_frozen(run):
 
 
 def case_jvm_attach_off(run):
-    """By default none is loaded; one service may be exempt, or be the only one."""
+    """None is loaded where it is off; one service may be exempt."""
     first, second = back_end(run, "first"), back_end(run, "second")
-    daemon = run.daemon(run.config())
+    daemon = run.daemon(run.config("jvm: {agent: off}\n"))
     await_agent(daemon, first, "off (jvm.agent)")
     expect(daemon.counters()["jvm_agents_loaded"] == 0, "loaded all the same")
     daemon.stop()

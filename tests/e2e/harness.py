@@ -339,12 +339,14 @@ class Run:
             self.logs[name] = log_path
         return process
 
-    def config(self, extra="", endpoint=None, include=""):
-        """Selects exactly the services of this run (and what 'include' adds)."""
+    def config(self, extra="", endpoint=None, include="", agent="off"):
+        """Selects exactly the services of this run (and what 'include' adds). 'agent': for JVMs, None: as by default."""
         lines = ["discover:", "  include:", f'    - {{cmd: "*{self.apps}/*"}}']
         lines += [f"    - {item}" for item in include.splitlines()]
         if endpoint:
             lines.append(f"endpoint: {endpoint}")
+        if agent and "jvm:" not in extra:
+            lines.append(f"jvm: {{agent: {agent}}}")
         return "\n".join(lines) + "\n" + extra
 
     def daemon(self, config=None, **options):
