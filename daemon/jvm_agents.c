@@ -24,7 +24,7 @@
 
 enum phase {
 	WAITS,   /* until it serves, and 'next_ns' */
-	LOADS,   /* 'loader' is at it, for what 'is_wanted' was */
+	LOADS,   /* 'loader' is at it: 'task', for what 'is_wanted' was */
 	IS_USED, /* 'slot' */
 	IS_LEFT, /* 'state' says why */
 };
@@ -39,6 +39,7 @@ struct agent {
 	uint64_t listens_ns; /* since when, as far as we looked; 0: it does not */
 	uint64_t next_ns;    /* when to try again */
 	unsigned int delays, failures;
+	enum jvm_loader_task task;
 	struct jvm_loader *loader;
 	int64_t slot;
 	char state[256];
@@ -134,15 +135,13 @@ static bool serves(const struct jvm_agents *a, struct agent *agent)
 	return listens && (had_exchange || a->now_ns - agent->listens_ns >= SERVES_NS);
 }
 
-static void agent_load(struct jvm_agents *a, struct agent *agent)
+static void agent_start(struct jvm_agents *a, struct agent *agent, enum jvm_loader_task task)
 {
 	int r;
 
-	if (a->n_loaders == LOADERS_MAX || !serves(a, agent))
-		return;
+	agent->task = task;
 	agent->was_wanted = agent->is_wanted;
-	r = jvm_loader_new(agent->is_wanted ? JVM_LOADER_USE : JVM_LOADER_OFF, agent->pid,
-			   agent->start_ns, &agent->loader);
+	r = jvm_loader_new(task, agent->pid, agent->start_ns, &agent->loader);
 	if (r < 0) {
 		agent_enter(agent, WAITS, "not loaded: cannot start a process: %s", strerror(-r));
 		agent_delay(agent, a->now_ns);
@@ -152,16 +151,32 @@ static void agent_load(struct jvm_agents *a, struct agent *agent)
 	agent_enter(agent, LOADS, agent->is_wanted ? "being loaded" : "off (jvm.agent)");
 }
 
-static void agent_used(struct jvm_agents *a, struct agent *agent,
-		       const struct jvm_loader_result *result)
+static void agent_load(struct jvm_agents *a, struct agent *agent)
 {
+	if (a->n_loaders < LOADERS_MAX && serves(a, agent))
+		agent_start(a, agent, agent->is_wanted ? JVM_LOADER_LOAD : JVM_LOADER_OFF);
+}
+
+/*
+ * The kernel side knows where its slots are before it writes any: a request that it numbered and
+ * the kernel side did not would have no calls.
+ */
+static void agent_loaded(struct jvm_agents *a, struct agent *agent,
+			 const struct jvm_loader_result *result)
+{
+	if (result->is_new)
+		metrics_increment(METRIC_JVM_AGENTS_LOADED);
 	agent->slot = result->slot;
+	if (agent->slot)
+		a->options.used(a->options.userdata, agent->proc_id);
+	agent_start(a, agent, JVM_LOADER_ON);
+}
+
+static void agent_used(struct agent *agent, const struct jvm_loader_result *result)
+{
 	agent_enter(agent, IS_USED, "in use%s%s", result->reason[0] ? ", but: " : "",
 		    result->reason);
 	metrics_increment(METRIC_JVM_AGENTS_USED);
-	if (result->is_new)
-		metrics_increment(METRIC_JVM_AGENTS_LOADED);
-	a->options.used(a->options.userdata, agent->proc_id);
 }
 
 static void agent_failed(struct agent *agent, const char *reason, uint64_t now)
@@ -178,7 +193,10 @@ static void agent_conclude(struct jvm_agents *a, struct agent *agent,
 {
 	switch (result->outcome) {
 	case JVM_ATTACH_LOADED:
-		agent_used(a, agent, result);
+		if (agent->task == JVM_LOADER_LOAD)
+			agent_loaded(a, agent, result);
+		else
+			agent_used(agent, result);
 		break;
 	case JVM_ATTACH_NOT_YET:
 		agent_enter(agent, WAITS, "not loaded yet: %s", result->reason);
@@ -311,11 +329,28 @@ struct stop {
 	size_t n;
 };
 
+/* One that is being switched on is so in some milliseconds. */
+static void agent_await_on(struct agent *agent)
+{
+	struct jvm_loader_result result;
+
+	for (unsigned int ms = 0; ms < STOP_MS / LOADERS_MAX; ms += 5) {
+		if (jvm_loader_has_ended(agent->loader, &result)) {
+			jvm_loader_free(TAKE_PTR(agent->loader));
+			agent_enter(agent, IS_USED, "in use");
+			return;
+		}
+		usleep(5000);
+	}
+}
+
 static int stop_one(struct table_node *node, void *userdata)
 {
 	struct agent *agent = container_of(node, struct agent, node);
 	struct stop *stop = userdata;
 
+	if (agent->phase == LOADS && agent->task == JVM_LOADER_ON)
+		agent_await_on(agent);
 	if (agent->phase == IS_USED && jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns,
 						      &stop->loaders[stop->n]) == 0)
 		stop->n++;

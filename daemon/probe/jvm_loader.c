@@ -21,7 +21,8 @@
 /* All that may take long together has its own limits (jvm_attach.c); this is for what has none. */
 #define LOADER_NS (300 * NSEC_PER_SEC)
 
-static const char *const words[] = {[JVM_LOADER_USE] = "use", [JVM_LOADER_OFF] = "off"};
+static const char *const words[] = {
+	[JVM_LOADER_LOAD] = "load", [JVM_LOADER_ON] = "on", [JVM_LOADER_OFF] = "off"};
 static_assert(ARRAY_SIZE(words) == _JVM_LOADER_TASK_MAX, "each task has a word");
 
 struct jvm_loader {
@@ -143,8 +144,8 @@ static void explain(struct jvm_loader_result *result, enum jvm_attach_outcome ou
 	snprintf(result->reason, sizeof(result->reason), "%s%s", what, more);
 }
 
-/* Returns false if there is none. */
-static bool use_present(uint32_t pid, struct jvm_loader_result *result)
+/* What there is, switched on if that is wanted. Returns false if there is none. */
+static bool look_at(uint32_t pid, bool is_to_be_on, struct jvm_loader_result *result)
 {
 	struct jvm_control_view view;
 	int r = jvm_control_find(pid, &view);
@@ -166,7 +167,7 @@ static bool use_present(uint32_t pid, struct jvm_loader_result *result)
 	} else if (!view.is_ready) {
 		explain(result, JVM_ATTACH_REFUSED,
 			"the one that is there is not ready: ", view.reason);
-	} else if (jvm_control_enable(pid, view.address, true) != 0) {
+	} else if (is_to_be_on && jvm_control_enable(pid, view.address, true) != 0) {
 		explain(result, JVM_ATTACH_FAILED, "it cannot be switched on", "");
 	} else {
 		result->slot = view.slot;
@@ -186,19 +187,25 @@ static void switch_off(uint32_t pid, struct jvm_loader_result *result)
 		explain(result, JVM_ATTACH_FAILED, "it cannot be switched off: ", strerror(-r));
 }
 
-static void use(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
-		struct jvm_loader_result *result)
+static void switch_on(uint32_t pid, struct jvm_loader_result *result)
+{
+	if (!look_at(pid, true, result))
+		explain(result, JVM_ATTACH_FAILED, "it is not there any more", "");
+}
+
+static void load(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
+		 struct jvm_loader_result *result)
 {
 	struct jvm_attach_result attached;
 
-	if (use_present(pid, result))
+	if (look_at(pid, false, result))
 		return;
 	jvm_attach(pid, start_ns, library, &attached);
 	explain(result, attached.outcome, attached.reason, "");
 	if (attached.outcome != JVM_ATTACH_LOADED)
 		return;
 	result->is_new = true;
-	if (!use_present(pid, result))
+	if (!look_at(pid, false, result))
 		explain(result, JVM_ATTACH_FAILED, "the JVM says that it is, but it is not there",
 			"");
 }
@@ -240,8 +247,10 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 
 	if (!is_there((uint32_t)pid, start_ns))
 		result.outcome = JVM_ATTACH_GONE;
-	else if (!strcmp(arguments[0], words[JVM_LOADER_USE]))
-		use((uint32_t)pid, start_ns, library, &result);
+	else if (!strcmp(arguments[0], words[JVM_LOADER_LOAD]))
+		load((uint32_t)pid, start_ns, library, &result);
+	else if (!strcmp(arguments[0], words[JVM_LOADER_ON]))
+		switch_on((uint32_t)pid, &result);
 	else
 		switch_off((uint32_t)pid, &result);
 	length = snprintf(text, sizeof(text), "%d %d %" PRId64 " %s", (int)result.outcome,

@@ -15,8 +15,9 @@
 #define JVM_LOADER_OPTION "--load-agent" /* WORD PID START_NS */
 
 enum jvm_loader_task {
-	JVM_LOADER_USE, /* the agent that is there, or else one that is loaded now, is switched on */
-	JVM_LOADER_OFF, /* the one that is there, if there is one, is switched off */
+	JVM_LOADER_LOAD, /* one that waits to be switched on, if there is none yet */
+	JVM_LOADER_ON,   /* the one that is there is switched on */
+	JVM_LOADER_OFF,  /* the one that is there, if there is one, is switched off */
 	_JVM_LOADER_TASK_MAX,
 };
 

@@ -308,7 +308,7 @@ def loaders_of(process):
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if f"--load-agent\0use\0{process.pid}\0" in (folder / "cmdline").read_text():
+            if f"--load-agent\0load\0{process.pid}\0" in (folder / "cmdline").read_text():
                 found.append(int(folder.name))
     return found
 
