@@ -38,6 +38,7 @@ struct connection {
 	struct record *record; /* the request under way; NULL: idle */
 	char *response;
 	size_t used;
+	bool is_last; /* the server has said that it closes after this response */
 };
 
 struct load {
@@ -143,7 +144,7 @@ static void request_end(struct load *load, struct connection *connection, int st
 	load->done++;
 	if (status == 0)
 		load->failed++;
-	if (status == 0 || load->close_each) {
+	if (status == 0 || load->close_each || connection->is_last) {
 		if (connection->fd >= 0)
 			close(connection->fd);
 		connection->fd = -1;
@@ -161,6 +162,7 @@ static void request_start(struct load *load, struct connection *connection)
 		connection_open(load, connection);
 	connection->record = record;
 	connection->used = 0;
+	connection->is_last = false;
 	record->start_ns = wall_ns();
 	if (connection->fd < 0 ||
 	    send(connection->fd, head, length, MSG_NOSIGNAL) != (ssize_t)length)
@@ -168,7 +170,7 @@ static void request_start(struct load *load, struct connection *connection)
 }
 
 /* The status once the response is whole, 0 when it never will be, -1 when more must come. */
-static int response_status(const struct connection *connection)
+static int response_status(struct connection *connection)
 {
 	char *end, *field;
 	size_t head, length;
@@ -183,6 +185,7 @@ static int response_status(const struct connection *connection)
 	*end = '\0'; /* for the search of the fields; put back below */
 	field = strcasestr(connection->response, "\r\ncontent-length:");
 	length = field ? strtoul(field + 17, NULL, 10) : 0;
+	connection->is_last = strcasestr(connection->response, "\r\nconnection: close");
 	*end = '\r';
 	if (field && connection->used < head + length)
 		return -1;
