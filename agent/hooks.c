@@ -8,6 +8,7 @@ extern const struct hook_table hooks_netty __attribute__((weak));
 extern const struct hook_table hooks_kotlin __attribute__((weak));
 extern const struct hook_table hooks_clients __attribute__((weak));
 extern const struct hook_table hooks_messages __attribute__((weak));
+extern const struct hook_table hooks_servers __attribute__((weak));
 
 #define PLACES 512 /* at least twice the classes, and a power of two */
 
@@ -45,6 +46,8 @@ __attribute__((constructor)) static void hooks_index(void)
 		table_add(&hooks_clients);
 	if (&hooks_messages)
 		table_add(&hooks_messages);
+	if (&hooks_servers)
+		table_add(&hooks_servers);
 }
 
 const struct hook_class *hooks_find(const char *name, size_t length)

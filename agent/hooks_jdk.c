@@ -209,6 +209,11 @@ static const struct class_hook server_channel[] = {
 	AT_EXIT("accept", "()Ljava/nio/channels/SocketChannel;", SOCKET("channelAccepted", "r")),
 };
 
+/* Each way to select comes here. */
+static const struct class_hook selector[] = {
+	AT_EXIT("lockAndDoSelect", NULL, CALL("tsunagi/agent/Loops", "selected", "a0")),
+};
+
 static const struct class_hook channel[] = {
 	AT_ENTRY("connect", "(Ljava/net/SocketAddress;)Z", SOCKET("channelConnecting", "a0")),
 	AT_ENTRY("blockingConnect", NULL, SOCKET("channelConnecting", "a0")),
@@ -290,6 +295,7 @@ static const struct hook_class classes[] = {
 	CLASS("java/util/concurrent/LinkedTransferQueue", "8", "25", transfer_queue),
 	CLASS("java/util/concurrent/LinkedBlockingDeque", "8", "25", deque),
 	CLASS("sun/nio/ch/ServerSocketChannelImpl", "8", "25", server_channel),
+	CLASS("sun/nio/ch/SelectorImpl", "8", "25", selector),
 	CLASS("sun/nio/ch/SocketChannelImpl", "8", "25", channel),
 	CLASS("sun/nio/ch/NioSocketImpl", "17", "25", nio_socket),
 	CLASS("java/net/AbstractPlainSocketImpl", "8", "17", plain_socket),

@@ -33,6 +33,7 @@ class Service:
     maven: tuple = ()                  # properties of the build, NAME=VALUE
     arguments: tuple = ()
     options: tuple = ()                # of java
+    built_by: str = ""                 # JDK; empty: the host's
     jar: str = ""                      # started by this file of the build, instead of zoo.Main
 
 
@@ -48,8 +49,19 @@ SERVICES = {
     "vertx-5": Service("vertx", ("web", "client", "timer", "blocking", "handler"), "Vert.x 5.0.7"),
     "vertx-4": Service("vertx", ("web", "client", "timer", "blocking", "handler"), "Vert.x 4.5.27",
                        maven=("vertx.version=4.5.27",)),
+    "quarkus": Service("quarkus", ("rest", "uni", "web", "stage"), "Quarkus 3.33.2", jar="quarkus-app/quarkus-run.jar"),
+    "micronaut": Service("micronaut", ("blocking", "reactive", "future"), "Micronaut 4.10.8"),
+    "helidon": Service("helidon", ("own", "send", "future"), "Helidon SE 4.2.0", jdks=("21", "25"), built_by="25"),
+    "javalin": Service("javalin", ("execute", "enqueue", "async"), "Javalin 6.7.0, Jetty 11"),
+    "dropwizard": Service("dropwizard", ("own", "async"), "Dropwizard 4.0.16, Jetty 11"),
+    "armeria": Service("armeria", ("own", "blocking", "connection"), "Armeria 1.32.0"),
     "undertow": Service("undertow", ("worker", "send", "future", "own"), "Undertow 2.3.24"),
 }
+
+
+def builder(java):
+    home = apps.java_home(java) if java else None
+    return {**os.environ, "JAVA_HOME": str(home)} if home else dict(os.environ)
 
 
 def program(name):
@@ -63,7 +75,7 @@ def program(name):
     try:
         apps.build(target / "service.jar", sources,
                    ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={target}",
-                    *(f"-D{one}" for one in service.maven), "package"], cwd=source)
+                    *(f"-D{one}" for one in service.maven), "package"], cwd=source, env=builder(service.built_by))
     except apps.BuildFailed as error:
         raise Failure(f"service {name}: {error}") from None
     if service.jar:

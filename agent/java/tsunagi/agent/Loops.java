@@ -96,4 +96,33 @@ public final class Loops {
 			Context.fail(cause);
 		}
 	}
+
+	/**
+	 * It selected: what is ready now has nothing to do with what was ready before. Who selects with it
+	 * for the first time may do so in the middle of a request.
+	 */
+	public static void selected(Object selector) {
+		try {
+			int hash = System.identityHashCode(selector) | 1;
+			Local local = Context.isOn() ? Local.current() : null;
+
+			if (local == null)
+				return;
+			if (local.selector != hash)
+				local.selector = hash;
+			else if (local.context != 0)
+				local.set(0, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** What a pool of connections gives is for whoever waited with that handler. */
+	public static void leased(Object lease, Object handler) {
+		try {
+			Stamps.put(lease, Stamps.take(handler));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
 }

@@ -110,6 +110,22 @@ public final class Sockets {
 		} while ((word & WRITTEN) != 0);
 	}
 
+	/*
+	 * A thread that selects serves many sockets, a turn for each that is ready, and nobody says where
+	 * one ends: what a client's socket brings is of whoever wrote there, not of the turn before.
+	 */
+	private static void turn(int fd) {
+		try {
+			Local local = isKnown(fd) && (words.get(fd) & KIND) == CLIENT ? Local.known() : null;
+
+			if (local != null && local.selector != 0 && local.loops == 0
+			    && local.context != words.get(fd) >>> SHIFT)
+				local.set(words.get(fd) >>> SHIFT, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	/* A thread that waits for its own response needs nobody to say whose it is. */
 	private static void readClient(long context) {
 		Local local;
@@ -203,11 +219,17 @@ public final class Sockets {
 	}
 
 	public static void channelConnected(Object channel) {
-		connected(Native.channel(channel));
+		int fd = Native.channel(channel);
+
+		connected(fd);
+		turn(fd);
 	}
 
 	public static void channelReading(Object channel) {
-		reading(Native.channel(channel));
+		int fd = Native.channel(channel);
+
+		reading(fd);
+		turn(fd);
 	}
 
 	public static void channelWriting(Object channel) {

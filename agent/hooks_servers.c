@@ -1,0 +1,83 @@
+/*
+ * Servers that have pools and loops of their own, and what belongs to them. JBoss' threads, which are
+ * Undertow's, WildFly's and Quarkus': each job is put into an object of its own. XNIO, Undertow's
+ * loops. The clients of Vert.x and Jetty: calls wait for a connection, and get it from whoever is done
+ * with one, or from the loop that has made one.
+ */
+#include "hooks_rows.h"
+
+#define TASKS "tsunagi/agent/Tasks"
+#define LOOPS "tsunagi/agent/Loops"
+
+#define CALL(class, call, with)                                                       \
+	{                                                                             \
+		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
+		.owner = class                                                        \
+	}
+#define AROUND(name, type, call)                                     \
+	{                                                            \
+		.method = name, .descriptor = type, .entry = {call}, \
+		.exit = PLAIN(TASKS, "leave"), .is_finally = true    \
+	}
+#define JOB "(Ljava/lang/Runnable;)V"
+
+static const struct class_hook pool_task[] = {
+	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
+	AROUND("run", "()V", CALL(TASKS, "resume", "a0")),
+};
+
+static const struct class_hook loop_thread[] = {
+	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
+	AT_ENTRY("executeAfter", NULL, CALL(TASKS, "passed", "a1")),
+	AROUND("safeRun", JOB, CALL(LOOPS, "task", "a0")),
+};
+
+/* The fourth argument is who waits; its class differs. */
+static const struct class_hook pool_waiter[] = {
+	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a4")),
+};
+
+static const struct class_hook pool_lease[] = {
+	{.method = "<init>",
+	 .exit = {"leased", "(Ljava/lang/Object;Ljava/lang/Object;)V", "a0a2", NULL, LOOPS}},
+	AROUND("emit", "()V", CALL(TASKS, "resume", "a0")),
+};
+
+static const struct class_hook jetty_exchange[] = {
+	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
+};
+
+/* A channel and the exchange, whose classes have moved. */
+static const struct class_hook jetty_connection[] = {
+	AROUND("send",
+	       "(Lorg/eclipse/jetty/client/HttpChannel;Lorg/eclipse/jetty/client/HttpExchange;)"
+	       "Lorg/eclipse/jetty/client/SendFailure;",
+	       CALL(TASKS, "resume", "a2")),
+};
+
+#define TRANSPORT "org/eclipse/jetty/client/transport/"
+
+static const struct class_hook jetty12_connection[] = {
+	AROUND("send",
+	       "(L" TRANSPORT "HttpChannel;L" TRANSPORT "HttpExchange;)L" TRANSPORT "SendFailure;",
+	       CALL(TASKS, "resume", "a2")),
+};
+
+#define JETTY  "org/eclipse/jetty/client/"
+#define VERTX4 "io/vertx/core/net/impl/pool/"
+#define VERTX5 "io/vertx/core/internal/pool/"
+
+static const struct hook_class classes[] = {
+	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0", "3.9.2", pool_task),
+	CLASS("org/xnio/nio/WorkerThread", "3.8.16", "3.8.16", loop_thread),
+	CLASS(VERTX4 "PoolWaiter", "4.5.27", "4.5.27", pool_waiter),
+	CLASS(VERTX4 "SimpleConnectionPool$LeaseImpl", "4.5.27", "4.5.27", pool_lease),
+	CLASS(VERTX5 "PoolWaiter", "5.0.7", "5.0.7", pool_waiter),
+	CLASS(VERTX5 "SimpleConnectionPool$LeaseImpl", "5.0.7", "5.0.7", pool_lease),
+	CLASS(JETTY "HttpExchange", "9.4.57", "11.0.26", jetty_exchange),
+	CLASS(JETTY "HttpConnection", "9.4.57", "11.0.26", jetty_connection),
+	CLASS(TRANSPORT "HttpExchange", "12.0.25", "12.0.25", jetty_exchange),
+	CLASS(TRANSPORT "HttpConnection", "12.0.25", "12.0.25", jetty12_connection),
+};
+
+const struct hook_table hooks_servers = {classes, sizeof(classes) / sizeof(*classes)};
