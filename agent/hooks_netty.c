@@ -42,6 +42,17 @@ static const struct class_hook epoll_out[] = {
 	TURN("epollRdHupReady"),
 };
 
+/* --- what is put into a channel is written when that is flushed, at the end of a turn perhaps */
+
+static const struct class_hook buffer[] = {
+	AT_ENTRY("addMessage", NULL, CALL(LOOPS, "buffered", "a0")),
+};
+
+static const struct class_hook writer[] = {
+	AROUND("doWrite", "(Lio/netty/channel/ChannelOutboundBuffer;)V",
+	       CALL(LOOPS, "flushing", "a1"), PLAIN(TASKS, "leave")),
+};
+
 /* --- sockets of the native transport; those of NIO are the JDK's */
 
 #define SOCKET(call)       CALL(SOCKETS, call, "a0")
@@ -134,6 +145,9 @@ static const struct hook_class classes[] = {
 	CLASS(EPOLL "AbstractEpollServerChannel$EpollServerSocketUnsafe", "4.1.94", "4.2.18",
 	      epoll_in),
 	CLASS(EPOLL "AbstractEpollChannel$AbstractEpollUnsafe", "4.1.94", "4.2.18", epoll_out),
+	CLASS("io/netty/channel/ChannelOutboundBuffer", "4.1.94", "4.2.18", buffer),
+	CLASS("io/netty/channel/socket/nio/NioSocketChannel", "4.1.94", "4.2.18", writer),
+	CLASS(EPOLL "AbstractEpollStreamChannel", "4.1.94", "4.2.18", writer),
 	CLASS(UNIX "FileDescriptor", "4.1.94", "4.2.18", descriptor),
 	CLASS(UNIX "Socket", "4.1.94", "4.2.18", unix_socket),
 	CLASS(CONCURRENT "AbstractEventExecutor", "4.1.94", "4.2.18", event_executor),

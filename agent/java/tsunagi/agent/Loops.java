@@ -125,4 +125,28 @@ public final class Loops {
 			Context.fail(cause);
 		}
 	}
+
+	/** A message waits in a channel's buffer, which may be flushed in another's turn. */
+	public static void buffered(Object buffer) {
+		try {
+			if (Context.isOn())
+				Stamps.mix(buffer);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Around that: what is written is of whoever put it there; of several, nobody's. */
+	public static void flushing(Object buffer) {
+		try {
+			Local local = Local.current();
+			long context = Stamps.take(buffer, -1);
+
+			local.push(null);
+			if (context >= 0)
+				local.set(context, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
 }
