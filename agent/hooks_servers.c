@@ -43,6 +43,16 @@ static const struct class_hook pool_lease[] = {
 	AROUND("emit", "()V", CALL(TASKS, "resume", "a0")),
 };
 
+/* One that came before the response of the last was done is handled when that is. */
+static const struct class_hook vertx_request[] = {
+	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
+};
+
+static const struct class_hook vertx_connection[] = {
+	AROUND("handleNext", "(Lio/vertx/core/http/impl/Http1xServerRequest;)V",
+	       CALL(TASKS, "resume", "a1")),
+};
+
 static const struct class_hook jetty_exchange[] = {
 	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
 };
@@ -74,6 +84,9 @@ static const struct hook_class classes[] = {
 	CLASS(VERTX4 "SimpleConnectionPool$LeaseImpl", "4.5.27", "4.5.27", pool_lease),
 	CLASS(VERTX5 "PoolWaiter", "5.0.7", "5.0.7", pool_waiter),
 	CLASS(VERTX5 "SimpleConnectionPool$LeaseImpl", "5.0.7", "5.0.7", pool_lease),
+	CLASS("io/vertx/core/http/impl/Http1xServerRequest", "4.5.27", "5.0.7", vertx_request),
+	CLASS("io/vertx/core/http/impl/Http1xServerConnection", "4.5.27", "5.0.7",
+	      vertx_connection),
 	CLASS(JETTY "HttpExchange", "9.4.57", "11.0.26", jetty_exchange),
 	CLASS(JETTY "HttpConnection", "9.4.57", "11.0.26", jetty_connection),
 	CLASS(TRANSPORT "HttpExchange", "12.0.25", "12.0.25", jetty_exchange),

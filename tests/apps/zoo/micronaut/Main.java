@@ -24,7 +24,7 @@ public final class Main {
 
 	public static void main(String[] args) throws Exception {
 		Zoo.begin(args);
-		Micronaut.build().classes(Main.class).properties(Map.of("micronaut.server.port", Zoo.port,
+		Micronaut.build(new String[0]).classes(Main.class).properties(Map.of("micronaut.server.port", Zoo.port,
 			"micronaut.server.host", "127.0.0.1")).start();
 		Zoo.ready();
 	}
