@@ -292,11 +292,16 @@ public final class Tasks {
 		}
 	}
 
-	/** A thread begins with what it was told to run; the others were seen already. */
+	/**
+	 * A thread begins with what it was told to run; the others were seen already. A virtual one was
+	 * started for one job: what it takes out of a pool of connections, say, is no other.
+	 */
 	public static void runs(Thread thread) {
 		try {
-			if (Context.isOn() && Local.isVirtual(thread))
-				Context.adopt(Stamps.take(thread));
+			long context = Context.isOn() && Local.isVirtual(thread) ? Stamps.take(thread) : 0;
+
+			if (context != 0)
+				Local.current().set(context, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
