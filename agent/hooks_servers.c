@@ -32,6 +32,13 @@ static const struct class_hook loop_thread[] = {
 	AROUND("safeRun", JOB, CALL(LOOPS, "task", "a0")),
 };
 
+/* Jetty's. */
+static const struct class_hook jetty_pool[] = {
+	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
+	AT_ENTRY("tryExecute", "(Ljava/lang/Runnable;)Z", CALL(TASKS, "passed", "a1")),
+	AROUND("runJob", JOB, CALL(LOOPS, "task", "a1")),
+};
+
 /* The fourth argument is who waits; its class differs. */
 static const struct class_hook pool_waiter[] = {
 	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a4")),
@@ -73,12 +80,19 @@ static const struct class_hook jetty12_connection[] = {
 	       CALL(TASKS, "resume", "a2")),
 };
 
+/* Whoever is at it sends the next call's head too, if that is asked for before he is done. */
+static const struct class_hook jetty_sender[] = {
+	AROUND("sendHeaders", NULL, CALL(TASKS, "resume", "a1")),
+	AROUND("sendContent", NULL, CALL(TASKS, "resume", "a1")),
+};
+
 #define JETTY  "org/eclipse/jetty/client/"
 #define VERTX4 "io/vertx/core/net/impl/pool/"
 #define VERTX5 "io/vertx/core/internal/pool/"
 
 static const struct hook_class classes[] = {
 	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0", "3.9.2", pool_task),
+	CLASS("org/eclipse/jetty/util/thread/QueuedThreadPool", "9.4.57", "12.0.25", jetty_pool),
 	CLASS("org/xnio/nio/WorkerThread", "3.8.16", "3.8.16", loop_thread),
 	CLASS(VERTX4 "PoolWaiter", "4.5.27", "4.5.27", pool_waiter),
 	CLASS(VERTX4 "SimpleConnectionPool$LeaseImpl", "4.5.27", "4.5.27", pool_lease),
@@ -89,6 +103,8 @@ static const struct hook_class classes[] = {
 	      vertx_connection),
 	CLASS(JETTY "HttpExchange", "9.4.57", "11.0.26", jetty_exchange),
 	CLASS(JETTY "HttpConnection", "9.4.57", "11.0.26", jetty_connection),
+	CLASS(JETTY "http/HttpSenderOverHTTP", "9.4.57", "11.0.26", jetty_sender),
+	CLASS(TRANSPORT "internal/HttpSenderOverHTTP", "12.0.25", "12.0.25", jetty_sender),
 	CLASS(TRANSPORT "HttpExchange", "12.0.25", "12.0.25", jetty_exchange),
 	CLASS(TRANSPORT "HttpConnection", "12.0.25", "12.0.25", jetty12_connection),
 };

@@ -3,6 +3,7 @@ package tsunagi.agent;
 import java.lang.ref.WeakReference;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * What one thread works for: each OS thread has one of these, and each virtual thread that ever
@@ -31,7 +32,10 @@ final class Local {
 	 */
 	private static final byte[] virtuals = new byte[1 << 16];
 
+	private static final AtomicInteger numbers = new AtomicInteger();
+
 	final LongBuffer slot; /* of an OS thread */
+	final int number = numbers.incrementAndGet();
 	private boolean isCarrying; /* an OS thread: a virtual one runs on it */
 	private Local carried; /* and this is its; null: it has none */
 

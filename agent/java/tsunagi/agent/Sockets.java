@@ -31,6 +31,13 @@ public final class Sockets {
 	private static final AtomicReferenceArray<Local> readers =
 		new AtomicReferenceArray<Local>(words.capacity());
 
+	/*
+	 * Who read a server's socket first since it was written, by number, as long as nobody else has: it
+	 * may have found nothing, and have turned to something else with the context that it was told. So
+	 * who is next gets another; if both received parts of one request, either leads to it.
+	 */
+	private static final int[] firsts = new int[words.capacity()];
+
 	private Sockets() {
 	}
 
@@ -41,8 +48,10 @@ public final class Sockets {
 	/** A server's connection; who accepts it works for what comes first. */
 	public static void accepted(int fd) {
 		try {
-			if (isKnown(fd))
-				Context.mount(renew(fd));
+			if (!isKnown(fd))
+				return;
+			Context.mount(renew(fd));
+			firsts[fd] = 0;
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -97,8 +106,13 @@ public final class Sockets {
 		do {
 			long context = word >>> SHIFT;
 
-			if (context == 0 || (word & WRITTEN) != 0)
+			if (context == 0 || (word & WRITTEN) != 0) {
 				context = renew(fd);
+				firsts[fd] = local.number;
+			} else if (firsts[fd] != 0 && firsts[fd] != local.number) {
+				context = renew(fd);
+				firsts[fd] = 0;
+			}
 			local.set(context, true);
 			local.setReceiving(context);
 			if (local.slot == null)
@@ -167,8 +181,10 @@ public final class Sockets {
 
 		words.put(fd, word | WRITTEN);
 		reader = readers.getAndSet(fd, null);
-		if (reader != null)
+		if (reader != null) {
 			reader.slot.put(Local.RECEIVING, renew(fd));
+			firsts[fd] = reader.number;
+		}
 	}
 
 	public static void writing(int fd) {
