@@ -50,6 +50,13 @@ static const struct class_hook pool_lease[] = {
 	AROUND("emit", "()V", CALL(TASKS, "resume", "a0")),
 };
 
+/* Micronaut's. */
+static const struct class_hook pending_request[] = {
+	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
+	AROUND("tryComplete", NULL, CALL(TASKS, "resume", "a0")),
+	AROUND("tryCompleteExceptionally", NULL, CALL(TASKS, "resume", "a0")),
+};
+
 /* One that came before the response of the last was done is handled when that is. */
 static const struct class_hook vertx_request[] = {
 	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
@@ -86,9 +93,10 @@ static const struct class_hook jetty_sender[] = {
 	AROUND("sendContent", NULL, CALL(TASKS, "resume", "a1")),
 };
 
-#define JETTY  "org/eclipse/jetty/client/"
-#define VERTX4 "io/vertx/core/net/impl/pool/"
-#define VERTX5 "io/vertx/core/internal/pool/"
+#define JETTY     "org/eclipse/jetty/client/"
+#define MICRONAUT "io/micronaut/http/client/netty/"
+#define VERTX4    "io/vertx/core/net/impl/pool/"
+#define VERTX5    "io/vertx/core/internal/pool/"
 
 static const struct hook_class classes[] = {
 	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0", "3.9.2", pool_task),
@@ -98,6 +106,8 @@ static const struct hook_class classes[] = {
 	CLASS(VERTX4 "SimpleConnectionPool$LeaseImpl", "4.5.27", "4.5.27", pool_lease),
 	CLASS(VERTX5 "PoolWaiter", "5.0.7", "5.0.7", pool_waiter),
 	CLASS(VERTX5 "SimpleConnectionPool$LeaseImpl", "5.0.7", "5.0.7", pool_lease),
+	CLASS(MICRONAUT "Pool40$PendingRequest", "4.10.15", "4.10.15", pending_request),
+	CLASS(MICRONAUT "Pool49$PendingRequest", "4.10.15", "4.10.15", pending_request),
 	CLASS("io/vertx/core/http/impl/Http1xServerRequest", "4.5.27", "5.0.7", vertx_request),
 	CLASS("io/vertx/core/http/impl/Http1xServerConnection", "4.5.27", "5.0.7",
 	      vertx_connection),

@@ -55,6 +55,11 @@ SERVICES = {
     "javalin": Service("javalin", ("execute", "enqueue", "async"), "Javalin 6.7.0, Jetty 11"),
     "dropwizard": Service("dropwizard", ("own", "async"), "Dropwizard 4.0.16, Jetty 11"),
     "armeria": Service("armeria", ("own", "blocking", "connection"), "Armeria 1.32.0"),
+    "embedded": Service("embedded", ("database", "index", "osgi"), "H2 2.3.232, Lucene 9.12.3, Felix 7.0.5",
+                        arguments=("database", "index", "osgi")),
+    "security-manager": Service("embedded", ("plain",), "The JDK's server, under a security manager", jdks=("17",),
+                                options=("-Djava.security.manager",
+                                         f"-Djava.security.policy={SOURCES / 'embedded/policy'}")),
     "undertow": Service("undertow", ("worker", "send", "future", "own"), "Undertow 2.3.24"),
 }
 

@@ -5,8 +5,8 @@ import io.micronaut.http.HttpResponse;
 import io.micronaut.http.HttpStatus;
 import io.micronaut.http.annotation.Controller;
 import io.micronaut.http.annotation.Get;
-import io.micronaut.http.client.DefaultHttpClientConfiguration;
 import io.micronaut.http.client.HttpClient;
+import io.micronaut.http.client.exceptions.HttpClientResponseException;
 import io.micronaut.runtime.Micronaut;
 import io.micronaut.scheduling.TaskExecutors;
 import io.micronaut.scheduling.annotation.ExecuteOn;
@@ -36,11 +36,8 @@ public final class Main {
 		private final ExecutorService executor;
 
 		Ways(@Named(TaskExecutors.BLOCKING) ExecutorService executor) throws Exception {
-			DefaultHttpClientConfiguration settings = new DefaultHttpClientConfiguration();
-
-			settings.setExceptionOnErrorStatus(false);
 			this.executor = executor;
-			this.client = HttpClient.create(URI.create(Zoo.back()).toURL(), settings);
+			this.client = HttpClient.create(URI.create(Zoo.back()).toURL());
 		}
 
 		private static HttpResponse<String> answer(int status) {
@@ -48,7 +45,11 @@ public final class Main {
 		}
 
 		private int blocking(Exchange one) {
-			return client.toBlocking().exchange(HttpRequest.GET(one.path()), String.class).code();
+			try {
+				return client.toBlocking().exchange(HttpRequest.GET(one.path()), String.class).code();
+			} catch (HttpClientResponseException e) {
+				return e.code();
+			}
 		}
 
 		@Get("/blocking/{id}")
@@ -64,7 +65,9 @@ public final class Main {
 			Exchange one = new Exchange("reactive", id);
 
 			return Mono.from(client.exchange(HttpRequest.GET(one.path()), String.class))
-				.map(response -> answer(one.end(response.code())));
+				.map(HttpResponse::code)
+				.onErrorResume(HttpClientResponseException.class, e -> Mono.just(e.code()))
+				.map(status -> answer(one.end(status)));
 		}
 
 		@Get("/future/{id}")
