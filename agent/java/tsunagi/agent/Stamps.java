@@ -97,7 +97,7 @@ public final class Stamps {
 		return find(object, TAKES, none);
 	}
 
-	/** Of what begins to run: what was stamped where it was made may run again, and keeps it. */
+	/** Of what begins to run or is received: what was stamped where it was made keeps that. */
 	static long ofRun(Object object, long none) {
 		return find(object, TAKES_PASSED, none);
 	}

@@ -215,7 +215,7 @@ public final class Tasks {
 			local = Local.known();
 			if (local != null && local.isTaking)
 				return;
-			context = local != null && local.isOwn ? 0 : Stamps.take(message);
+			context = local != null && local.isOwn ? 0 : Stamps.ofRun(message, 0);
 			if (local == null && context != 0)
 				local = Local.current();
 			if (local != null)
