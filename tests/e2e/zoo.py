@@ -21,7 +21,7 @@ from harness import Failure, Skip, expect, scaled
 SOURCES = apps.SOURCES / "zoo"
 CONNECTIONS = 16
 # What differs from one run to the next by itself: threads' names, cut to a width, numbers, identities of objects.
-CHANGES = re.compile(r"\[ *[^][ ]*-[0-9]+]|\b[0-9a-f]{6,}\b|[0-9]+([.,:][0-9]+)*")
+CHANGES = re.compile(r"\[ *[^][ ]*-[0-9]+]|\b0x[0-9a-f]+\b|\b[0-9a-f]{6,}\b|[0-9]+([.,:][0-9]+)*")
 
 
 @dataclasses.dataclass
