@@ -51,7 +51,7 @@ SERVICES = {
                        maven=("vertx.version=4.5.27",)),
     "quarkus": Service("quarkus", ("rest", "uni", "web", "stage"), "Quarkus 3.33.2", jar="quarkus-app/quarkus-run.jar"),
     "micronaut": Service("micronaut", ("blocking", "reactive", "future"), "Micronaut 4.10.8"),
-    "helidon": Service("helidon", ("own", "send", "future"), "Helidon SE 4.2.0", jdks=("21", "25"), built_by="25"),
+    "helidon": Service("helidon", ("own", "send", "future"), "Helidon SE 4.5.0", jdks=("21", "25"), built_by="25"),
     "javalin": Service("javalin", ("execute", "enqueue", "async"), "Javalin 6.7.0, Jetty 11"),
     "dropwizard": Service("dropwizard", ("own", "async"), "Dropwizard 4.0.16, Jetty 11"),
     "armeria": Service("armeria", ("own", "blocking", "connection"), "Armeria 1.32.0"),
