@@ -37,6 +37,7 @@ extern const struct hook_table hooks_netty;    /* Netty's transports, reactor-ne
 extern const struct hook_table hooks_kotlin;   /* kotlinx.coroutines, Ktor */
 extern const struct hook_table hooks_clients;  /* OkHttp, Apache HttpClient */
 extern const struct hook_table hooks_messages; /* actors, Reactor, RxJava */
+extern const struct hook_table hooks_servers;  /* JBoss threads, XNIO, Jetty, Vert.x, Micronaut */
 
 /* NULL: none is hooked. 'length' without a terminator. */
 const struct hook_class *hooks_find(const char *name, size_t length);

@@ -99,8 +99,9 @@ static const struct class_hook jetty_sender[] = {
 #define VERTX5    "io/vertx/core/internal/pool/"
 
 static const struct hook_class classes[] = {
-	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0", "3.9.2", pool_task),
-	CLASS("org/eclipse/jetty/util/thread/QueuedThreadPool", "9.4.57", "12.0.25", jetty_pool),
+	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0.Final", "3.9.2", pool_task),
+	CLASS("org/eclipse/jetty/util/thread/QueuedThreadPool", "9.4.57.v20241219", "12.0.25",
+	      jetty_pool),
 	CLASS("org/xnio/nio/WorkerThread", "3.8.16", "3.8.16", loop_thread),
 	CLASS(VERTX4 "PoolWaiter", "4.5.27", "4.5.27", pool_waiter),
 	CLASS(VERTX4 "SimpleConnectionPool$LeaseImpl", "4.5.27", "4.5.27", pool_lease),
@@ -111,9 +112,9 @@ static const struct hook_class classes[] = {
 	CLASS("io/vertx/core/http/impl/Http1xServerRequest", "4.5.27", "5.0.7", vertx_request),
 	CLASS("io/vertx/core/http/impl/Http1xServerConnection", "4.5.27", "5.0.7",
 	      vertx_connection),
-	CLASS(JETTY "HttpExchange", "9.4.57", "11.0.26", jetty_exchange),
-	CLASS(JETTY "HttpConnection", "9.4.57", "11.0.26", jetty_connection),
-	CLASS(JETTY "http/HttpSenderOverHTTP", "9.4.57", "11.0.26", jetty_sender),
+	CLASS(JETTY "HttpExchange", "9.4.57.v20241219", "11.0.26", jetty_exchange),
+	CLASS(JETTY "HttpConnection", "9.4.57.v20241219", "11.0.26", jetty_connection),
+	CLASS(JETTY "http/HttpSenderOverHTTP", "9.4.57.v20241219", "11.0.26", jetty_sender),
 	CLASS(TRANSPORT "internal/HttpSenderOverHTTP", "12.0.25", "12.0.25", jetty_sender),
 	CLASS(TRANSPORT "HttpExchange", "12.0.25", "12.0.25", jetty_exchange),
 	CLASS(TRANSPORT "HttpConnection", "12.0.25", "12.0.25", jetty12_connection),

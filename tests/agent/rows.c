@@ -10,8 +10,8 @@
 
 #include "hooks.h"
 
-static const struct hook_table *const tables[] = {&hooks_jdk, &hooks_netty, &hooks_kotlin,
-						  &hooks_clients, &hooks_messages};
+static const struct hook_table *const tables[] = {&hooks_jdk,     &hooks_netty,    &hooks_kotlin,
+						  &hooks_clients, &hooks_messages, &hooks_servers};
 
 static void list(const struct hook_class *class)
 {
