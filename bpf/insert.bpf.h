@@ -213,6 +213,22 @@ static __always_inline bool is_plain(const struct sock *sk, const struct tcp_soc
 		 1UL << bpf_core_enum_value(enum sock_flags, SOCK_ZEROCOPY));
 }
 
+/*
+ * Whether no map has the socket but ours. Where another one has it as well its programs may send
+ * the bytes elsewhere, and what we have attached to the socket outlives our map.
+ */
+static __always_inline bool is_ours_alone(const struct sock *sk)
+{
+	/* The lowest bits are flags (SK_USER_DATA_PTRMASK). */
+	const struct sk_psock *psock = (void *)((__u64)READ(sk, sk_user_data) & ~7ULL);
+	const struct list_head *first = BPF_CORE_READ(psock, link.next);
+	const struct sk_psock_link *link =
+		(void *)((__u64)first - bpf_core_field_offset(struct sk_psock_link, list));
+	const struct bpf_map *ours = (const struct bpf_map *)&sockets;
+
+	return first == BPF_CORE_READ(psock, link.prev) && BPF_CORE_READ(link, map, id) == ours->id;
+}
+
 static __always_inline bool is_short_of_memory(const struct sock *sk)
 {
 	unsigned long pressure = 1;
@@ -411,7 +427,9 @@ static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *
 		return SK_PASS;
 	}
 	place.piece = piece_of(w, place.at + 2);
-	if (!is_plain(sk, tp)) {
+	if (!is_ours_alone(sk))
+		own->is_off = 1;
+	if (own->is_off || !is_plain(sk, tp)) {
 		count(COUNT_INSERT_SOCKET);
 		return SK_PASS;
 	}

@@ -119,6 +119,7 @@ struct sock {
 	int sk_sndbuf;
 	int sk_forward_alloc;
 	void *sk_memcg;
+	void *sk_user_data;
 };
 
 struct inet_connection_sock {
@@ -177,6 +178,24 @@ struct scatterlist {
 struct sk_msg_sg {
 	__u32 start, end;
 	struct scatterlist data[1];
+};
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+struct bpf_map {
+	__u32 id;
+};
+
+/* A map of sockets that has a socket. */
+struct sk_psock_link {
+	struct list_head list;
+	struct bpf_map *map;
+};
+
+struct sk_psock {
+	struct list_head link;
 };
 
 struct sk_msg {
@@ -312,8 +331,6 @@ struct bpf_sock_ops {
 };
 
 enum sk_action { SK_DROP, SK_PASS };
-
-struct bpf_map;
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
