@@ -235,6 +235,14 @@ static __always_inline bool has_messages(const struct conn *c)
 #endif
 }
 
+/* Something is sent that was not followed before: the socket has been taken out of the map. */
+static __always_inline void messages_end(struct conn *c)
+{
+#ifndef BASIC
+	c->has_messages = 0;
+#endif
+}
+
 /* Whether a stream has been followed up to 'seq'. */
 static __always_inline bool is_past(const struct stream *s, __u32 seq)
 {
@@ -277,6 +285,7 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 	seq = READ(tp, write_seq);
 	if ((copy || has_messages(c)) && is_past(&c->tx, seq + (__u32)bytes))
 		return;
+	messages_end(c);
 	w = work_begin(slot, &actor, c);
 	if (!w)
 		return;
@@ -318,13 +327,13 @@ static __always_inline void on_send_end(struct sock *sk, const struct msghdr *ms
 	c = conn_of(sk, WORK_SEND_END + copy, &actor);
 	if (!c)
 		return;
-	/* The application sends again what did not leave of a message. */
-	if (has_messages(c))
-		return;
 	tp = tcp_of(sk);
 	if (!tp)
 		return;
 	seq = READ(tp, write_seq);
+	/* The application sends again what did not leave of a message. */
+	if (has_messages(c) && is_past(&c->tx, seq))
+		return;
 	if (ret < 0) {
 		send_failed(c, seq);
 		return;

@@ -118,7 +118,7 @@ static void handle_revoke(void *userdata, uint64_t connection, uint32_t exchange
 	probe_request_revoke(d->probe, connection, exchange);
 }
 
-static int handle_select(void *userdata, const struct process *p)
+int daemon_select(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
 	bool propagates = propagation_applies(d, p);
@@ -148,7 +148,7 @@ static int handle_select(void *userdata, const struct process *p)
 					});
 	/* Those that it makes from now on are taken in by the kernel side. */
 	if (r == 0 && propagates)
-		insert_take_connections(d->insert, p->pid);
+		propagation_take_connections(d, p);
 	return r;
 }
 
@@ -171,7 +171,7 @@ static void handle_agent(void *userdata, uint32_t proc_id)
 	const struct process *p = discover_find_id(d->discover, proc_id);
 
 	if (p && p->state == PROCESS_SELECTED)
-		handle_select(d, p);
+		daemon_select(d, p);
 }
 
 static void handle_unselect(void *userdata, const struct process *p)
@@ -269,7 +269,7 @@ static void print_hints(struct daemon *d, uint64_t now)
 static int select_again(const struct process *p, void *userdata)
 {
 	if (p->state == PROCESS_SELECTED)
-		handle_select(userdata, p);
+		daemon_select(userdata, p);
 	return 0;
 }
 
@@ -325,6 +325,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	give_back_memory(d, now);
 	go_units_tick(d->go, now);
 	jvm_agents_tick(d->jvm, now);
+	propagation_tick(d, now);
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, now, print_trace, d);
 	print_hints(d, now);
@@ -468,7 +469,7 @@ static int start_modules(struct daemon *d)
 	update_clock(d);
 	r = discover_new(&(struct discover_options){.config = d->config,
 						    .processes_max = d->config->processes_max,
-						    .select = handle_select,
+						    .select = daemon_select,
 						    .unselect = handle_unselect,
 						    .judged = handle_judged,
 						    .userdata = d,

@@ -18,6 +18,7 @@
 #include "output.h"
 #include "probe/insert.h"
 #include "probe/probe.h"
+#include "probe/tcp_memory.h"
 #include "service/control.h"
 #include "service/lock.h"
 #include "stitch/stitch.h"
@@ -34,6 +35,11 @@ struct daemon {
 	struct jvm_agents *jvm;
 	struct insert *insert;               /* NULL: not wanted, or refused */
 	struct probe_refusal insert_refusal; /* why, if it was wanted */
+	struct tcp_memory_watch tcp_memory;
+	struct tcp_memory_groups tcp_groups;
+	uint64_t tcp_groups_ns; /* when to look at their limits again */
+	bool insert_is_suspended;
+	unsigned int insert_wakes; /* how often whoever may wait is still to be told */
 	struct event_reader *reader;
 	struct discover *discover;
 	struct stitch *stitch;
@@ -72,3 +78,8 @@ bool propagation_is_wanted(const struct config *config);
 int propagation_start(struct daemon *d);
 const char *propagation_why_not(const struct daemon *d); /* NULL: it is done where it applies */
 bool propagation_applies(const struct daemon *d, const struct process *p);
+void propagation_take_connections(struct daemon *d, const struct process *p);
+void propagation_tick(struct daemon *d, uint64_t now);
+
+/* daemon.c: tells the kernel side of a process, again if it was told before. */
+int daemon_select(void *userdata, const struct process *p);

@@ -1,9 +1,18 @@
 /*
- * Carrying 'traceparent' to other hosts: whether it is wanted, whether it can be had, and for which
- * processes. Part of daemon.c and report.c; see daemon_private.h.
+ * Carrying 'traceparent' to other hosts: whether it is wanted, whether it can be had, for which
+ * processes, and when not: while TCP is short of memory. Part of daemon.c and report.c; see
+ * daemon_private.h.
  */
+#include <errno.h>
+
 #include "base/log.h"
 #include "daemon_private.h"
+#include "metrics/metrics.h"
+
+/* A send that began before its connection was taken out may begin to wait a moment later. */
+#define WAKES 5
+
+#define LIMITS_NS (5 * NSEC_PER_SEC)
 
 bool propagation_is_wanted(const struct config *config)
 {
@@ -14,23 +23,24 @@ bool propagation_is_wanted(const struct config *config)
 	return is_wanted;
 }
 
-int propagation_start(struct daemon *d)
+static int start(struct daemon *d)
 {
-	const char *why_not;
-	int r;
+	struct tcp_memory memory;
+	int r = tcp_memory_read("/proc", &memory);
 
-	if (!propagation_is_wanted(d->config))
-		return 0;
-	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
+	if (r < 0) {
+		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
+			 "the memory of TCP cannot be watched from here: %s", strerror(-r));
+		return INSERT_REFUSED;
+	}
+	r = tcp_memory_groups_find("/proc", &d->tcp_groups);
 	if (r < 0)
-		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
-	why_not = propagation_why_not(d);
-	if (why_not)
-		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
-	return 0;
+		return r;
+	return insert_new(d->probe, &d->insert, &d->insert_refusal);
 }
 
-const char *propagation_why_not(const struct daemon *d)
+/* Why it is not done, for good. */
+static const char *why_never(const struct daemon *d)
 {
 	if (d->insert)
 		return insert_why_not(d->insert);
@@ -38,7 +48,146 @@ const char *propagation_why_not(const struct daemon *d)
 					   : "not configured (propagate)";
 }
 
+int propagation_start(struct daemon *d)
+{
+	const char *why_not;
+	int r;
+
+	if (!propagation_is_wanted(d->config))
+		return 0;
+	r = start(d);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
+	why_not = why_never(d);
+	if (why_not)
+		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
+	return 0;
+}
+
+const char *propagation_why_not(const struct daemon *d)
+{
+	if (d->insert_is_suspended)
+		return "suspended while TCP is short of memory (net.ipv4.tcp_mem)";
+	return why_never(d);
+}
+
+static bool would_apply(const struct daemon *d, const struct process *p)
+{
+	return p->propagates && p->language == LANGUAGE_GO && !why_never(d);
+}
+
+static bool is_limited(const struct daemon *d, const struct process *p)
+{
+	return tcp_memory_is_limited(&d->tcp_groups, "/proc", p->pid);
+}
+
 bool propagation_applies(const struct daemon *d, const struct process *p)
 {
-	return p->propagates && p->language == LANGUAGE_GO && !propagation_why_not(d);
+	if (!would_apply(d, p))
+		return false;
+	if (!is_limited(d, p))
+		return true;
+	metrics_increment(METRIC_PROPAGATION_LIMITED);
+	return false;
+}
+
+void propagation_take_connections(struct daemon *d, const struct process *p)
+{
+	if (!d->insert_is_suspended)
+		insert_take_connections(d->insert, p->pid);
+}
+
+/* --- while TCP is short of memory */
+
+static int take(const struct process *p, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	if (p->state == PROCESS_SELECTED && would_apply(d, p) && !is_limited(d, p))
+		insert_take_connections(d->insert, p->pid);
+	return 0;
+}
+
+static int wake(const struct process *p, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	if (p->state == PROCESS_SELECTED && would_apply(d, p))
+		insert_wake_connections(d->insert, p->pid);
+	return 0;
+}
+
+static void suspend(struct daemon *d)
+{
+	if (!d->insert_is_suspended) {
+		log_warning("TCP is short of memory: requests carry no 'traceparent' to other "
+			    "hosts until there is enough");
+		metrics_increment(METRIC_PROPAGATION_SUSPENDED);
+		d->insert_is_suspended = true;
+		d->insert_wakes = WAKES;
+	}
+	insert_suspend(d->insert);
+	if (!d->insert_wakes)
+		return;
+	d->insert_wakes--;
+	discover_walk(d->discover, wake, d);
+}
+
+static void resume(struct daemon *d)
+{
+	struct probe_refusal refusal;
+	int r = insert_resume(d->insert, &refusal);
+
+	if (r) {
+		errno = r < 0 ? -r : EOPNOTSUPP;
+		log_ratelimited(LOG_LEVEL_WARNING,
+				"Cannot take connections in again, trying later: %m");
+		return;
+	}
+	log_info("TCP has enough memory again: requests carry 'traceparent' to other hosts");
+	d->insert_is_suspended = false;
+	discover_walk(d->discover, take, d);
+}
+
+/* A limit was set, or lifted. */
+static int look_at_limit(const struct process *p, void *userdata)
+{
+	struct daemon *d = userdata;
+	struct probe_seen seen;
+	bool applies;
+
+	if (p->state != PROCESS_SELECTED || !would_apply(d, p))
+		return 0;
+	probe_process_seen(d->probe, p->pid, &seen);
+	applies = !is_limited(d, p);
+	if (applies == seen.propagates)
+		return 0;
+	daemon_select(d, p);
+	if (applies)
+		return 0;
+	insert_drop_connections(d->insert, p->pid);
+	insert_wake_connections(d->insert, p->pid);
+	return 0;
+}
+
+static void look_at_limits(struct daemon *d, uint64_t now)
+{
+	if (!d->tcp_groups.root[0] || now < d->tcp_groups_ns)
+		return;
+	d->tcp_groups_ns = now + LIMITS_NS;
+	discover_walk(d->discover, look_at_limit, d);
+}
+
+void propagation_tick(struct daemon *d, uint64_t now)
+{
+	struct tcp_memory memory;
+
+	if (why_never(d) || tcp_memory_read("/proc", &memory) < 0)
+		return;
+	tcp_memory_judge(&d->tcp_memory, &memory, now);
+	if (d->tcp_memory.is_short)
+		suspend(d);
+	else if (d->insert_is_suspended)
+		resume(d);
+	look_at_limits(d, now);
 }

@@ -95,6 +95,10 @@
 	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
 	X(METRIC_PROPAGATION_CONNECTIONS_MISSED, "propagation_connections_missed",                 \
 	  "connections older than the daemon whose requests go without our traceparent")           \
+	X(METRIC_PROPAGATION_SUSPENDED, "propagation_suspended",                                   \
+	  "times that no request was given our traceparent for a while: TCP was short of memory")  \
+	X(METRIC_PROPAGATION_LIMITED, "propagation_limited",                                       \
+	  "processes without our traceparent: their group has a limit of its own for TCP")         \
 	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents in JVMs that were taken into use")    \
 	X(METRIC_JVM_AGENTS_LOADED, "jvm_agents_loaded", "agents that were loaded into JVMs")      \
 	X(METRIC_JVM_AGENTS_REFUSED, "jvm_agents_refused",                                         \

@@ -25,6 +25,7 @@
 
 struct insert {
 	struct bpf_map *sockets, *insertions;
+	const struct bpf_program *connection;
 	struct bpf_link *links[HIERARCHIES_MAX];
 	size_t n_links;
 	struct insert_result results[_INSERT_CHECK_MAX];
@@ -65,8 +66,7 @@ static int attach_to(struct insert *i, const struct bpf_program *program, const 
 	return 0;
 }
 
-static int attach_connections(struct insert *i, const struct bpf_program *program,
-			      struct probe_refusal *ret_refusal)
+static int attach_connections(struct insert *i, struct probe_refusal *ret_refusal)
 {
 	struct hierarchy known[HIERARCHIES_MAX];
 	struct mntent *mount;
@@ -78,7 +78,7 @@ static int attach_connections(struct insert *i, const struct bpf_program *progra
 		return -errno;
 	while (i->n_links < HIERARCHIES_MAX && (mount = getmntent(mounts)))
 		if (strcmp(mount->mnt_type, "cgroup2") == 0)
-			r = attach_to(i, program, mount->mnt_dir, known);
+			r = attach_to(i, i->connection, mount->mnt_dir, known);
 	endmntent(mounts);
 	if (i->n_links)
 		return 0;
@@ -151,27 +151,59 @@ static bool is_accepted(const struct own_sockets *own, int port)
 	return false;
 }
 
-static void take_socket(struct own_sockets *own, int fd)
+static bool is_made(const struct own_sockets *own, int fd, unsigned int states)
 {
-	struct insertion insertion = {0};
 	struct tcp_info info = {0};
 	socklen_t length = sizeof(info);
 	int port = local_port(fd);
-	uint64_t cookie, value = (uint64_t)fd;
 
-	if (port < 0 || is_accepted(own, port) ||
-	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0 ||
-	    info.tcpi_state != TCP_ESTABLISHED)
+	return port >= 0 && !is_accepted(own, port) &&
+	       getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+	       (states & 1U << info.tcpi_state);
+}
+
+static void take_socket(struct own_sockets *own, int fd)
+{
+	struct insertion insertion = {0};
+	socklen_t length = sizeof(uint64_t);
+	uint64_t cookie, value = (uint64_t)fd;
+	int r;
+
+	if (!is_made(own, fd, 1U << TCP_ESTABLISHED | 1U << TCP_SYN_SENT))
 		return;
-	length = sizeof(cookie);
-	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) < 0)
+	/* What is known of one that was taken out stays. */
+	r = bpf_map__update_elem(own->insert->insertions, &fd, sizeof(fd), &insertion,
+				 sizeof(insertion), BPF_NOEXIST);
+	if (r < 0 && r != -EEXIST)
+		return; /* its process has closed it */
+	/* One that is made only now is taken in by the kernel side, now that it is marked. */
+	if (!is_made(own, fd, 1U << TCP_ESTABLISHED) ||
+	    getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) < 0)
 		return;
-	if (bpf_map__update_elem(own->insert->insertions, &fd, sizeof(fd), &insertion,
-				 sizeof(insertion), BPF_NOEXIST) < 0)
-		return; /* it is there, or its process has closed it */
-	if (bpf_map__update_elem(own->insert->sockets, &cookie, sizeof(cookie), &value,
-				 sizeof(value), BPF_NOEXIST) < 0)
+	r = bpf_map__update_elem(own->insert->sockets, &cookie, sizeof(cookie), &value,
+				 sizeof(value), BPF_NOEXIST);
+	if (r < 0 && r != -EEXIST)
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
+}
+
+static void drop_socket(struct own_sockets *own, int fd)
+{
+	socklen_t length = sizeof(uint64_t);
+	uint64_t cookie;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0)
+		bpf_map__delete_elem(own->insert->sockets, &cookie, sizeof(cookie), 0);
+}
+
+/* Whoever waits for room is told of it whenever this is set, to whatever it is set. */
+static void wake_socket(struct own_sockets *own, int fd)
+{
+	socklen_t length = sizeof(int);
+	int lowat;
+
+	if (is_made(own, fd, ~0U) &&
+	    getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, &length) == 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, length);
 }
 
 typedef void (*own_socket_fn)(struct own_sockets *own, int fd);
@@ -202,7 +234,7 @@ static void each_socket(struct own_sockets *own, DIR *dir, own_socket_fn fn)
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-void insert_take_connections(struct insert *i, uint32_t pid)
+static void each_connection(struct insert *i, uint32_t pid, own_socket_fn fn)
 {
 	struct own_sockets own = {.insert = i, .has_all_ports = true};
 	_cleanup_(closep) int pidfd = -1;
@@ -217,7 +249,54 @@ void insert_take_connections(struct insert *i, uint32_t pid)
 	own.pidfd = pidfd;
 	each_socket(&own, dir, note_port);
 	if (own.has_all_ports)
-		each_socket(&own, dir, take_socket);
+		each_socket(&own, dir, fn);
+}
+
+void insert_take_connections(struct insert *i, uint32_t pid)
+{
+	each_connection(i, pid, take_socket);
+}
+
+void insert_drop_connections(struct insert *i, uint32_t pid)
+{
+	each_connection(i, pid, drop_socket);
+}
+
+void insert_wake_connections(struct insert *i, uint32_t pid)
+{
+	each_connection(i, pid, wake_socket);
+}
+
+/* --- while there must be none */
+
+static void detach_connections(struct insert *i)
+{
+	while (i->n_links)
+		bpf_link__destroy(i->links[--i->n_links]);
+}
+
+void insert_suspend(struct insert *i)
+{
+	uint64_t cookie, next;
+	const uint64_t *at = NULL;
+
+	detach_connections(i);
+	/* Where the one before has closed meanwhile, the map is gone through from its start. */
+	for (size_t n = 0; n < 2 * (size_t)bpf_map__max_entries(i->sockets); n++) {
+		int r = bpf_map__get_next_key(i->sockets, at, &next, sizeof(next));
+
+		if (at)
+			bpf_map__delete_elem(i->sockets, at, sizeof(*at), 0);
+		if (r < 0)
+			return;
+		cookie = next;
+		at = &cookie;
+	}
+}
+
+int insert_resume(struct insert *i, struct probe_refusal *ret_refusal)
+{
+	return attach_connections(i, ret_refusal);
 }
 
 /* --- start */
@@ -270,7 +349,7 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	_cleanup_(insert_freep) struct insert *i = calloc(1, sizeof(*i));
 	struct bpf_object *object = probe_object(p);
 	const char *refusal = probe_insert_refusal(p);
-	const struct bpf_program *message, *connection;
+	const struct bpf_program *message;
 	int r;
 
 	if (!i)
@@ -282,7 +361,7 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	i->sockets = bpf_object__find_map_by_name(object, "sockets");
 	i->insertions = bpf_object__find_map_by_name(object, "insertions");
 	message = bpf_object__find_program_by_name(object, "in_message");
-	connection = bpf_object__find_program_by_name(object, "in_connection");
+	i->connection = bpf_object__find_program_by_name(object, "in_connection");
 	/* The map holds the program, and we the map. */
 	r = bpf_prog_attach(bpf_program__fd(message), bpf_map__fd(i->sockets), BPF_SK_MSG_VERDICT,
 			    0);
@@ -290,7 +369,7 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(errno));
 		return INSERT_REFUSED;
 	}
-	r = attach_connections(i, connection, ret_refusal);
+	r = attach_connections(i, ret_refusal);
 	if (!r)
 		r = run_checks(i, p);
 	if (r)
@@ -303,8 +382,7 @@ void insert_free(struct insert *i)
 {
 	if (!i)
 		return;
-	for (size_t n = 0; n < i->n_links; n++)
-		bpf_link__destroy(i->links[n]);
+	detach_connections(i);
 	free(i);
 }
 

@@ -54,5 +54,24 @@ const struct insert_result *insert_results(const struct insert *i);
  */
 const char *insert_why_not(const struct insert *i);
 
-/* Takes in the connections that a process has made already. */
+/*
+ * Takes in the connections that a process has made already, or is making. Must not be called while
+ * it is suspended.
+ */
 void insert_take_connections(struct insert *i, uint32_t pid);
+
+/*
+ * Takes all connections out, and no new ones in: each has its own functions again. May be called
+ * again for those that came in meanwhile. insert_resume() takes new ones in again; as insert_new().
+ */
+void insert_suspend(struct insert *i);
+int insert_resume(struct insert *i, struct probe_refusal *ret_refusal);
+
+/* Takes the connections of one process out. */
+void insert_drop_connections(struct insert *i, uint32_t pid);
+
+/*
+ * For connections that were taken out: a send that the kernel had no memory for may wait for room
+ * that nobody would tell of. This tells.
+ */
+void insert_wake_connections(struct insert *i, uint32_t pid);

@@ -399,6 +399,7 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 		.tls = proc.seen & PROC_SEEN_TLS,
 		.other = proc.seen & PROC_SEEN_OTHER,
 		.io_uring = proc.seen & PROC_SEEN_IO_URING,
+		.propagates = proc.flags & PROC_PROPAGATES,
 	};
 }
 

@@ -84,6 +84,7 @@ void probe_process_forget(struct probe *p, uint32_t pid);
 struct probe_seen {
 	bool http1, http2, tls, other;
 	bool io_uring; /* receives whose bytes the tap in use cannot see */
+	bool propagates;
 };
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret);
 

@@ -6,11 +6,15 @@ tests/e2e/run takes them in only when TSUNAGI_E2E_MACHINE is set; tests/vm/guest
 import http.client
 import json
 import pathlib
+import socket
 import time
 
 import apps
+import judge
+from cases_chains import go_chain
 from cases_cli import daemon_once, one_line
-from harness import expect
+from cases_insert import ON, need_propagation
+from harness import expect, wait_until
 
 STEP_S = 3600
 AWAY_NS = 50_000_000  # as far as a span may be from the system clock
@@ -62,6 +66,85 @@ def case_clock_step(run):
         judged += 1
     expect(judged > 50, f"only {judged} calls judged")
     return f"{judged} of {len(calls)} spans judged by the clock, all durations right"
+
+
+class Shortage:
+    """Of memory for TCP: as long as it lasts more is in use than there may be (above the third number of tcp_mem)."""
+
+    LIMITS = pathlib.Path("/proc/sys/net/ipv4/tcp_mem")
+
+    def __init__(self):
+        self.usual = self.LIMITS.read_text(encoding="ascii")
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.ends = []
+            for _ in range(8):  # what is sent and never read
+                ours = socket.create_connection(listener.getsockname())
+                self.ends += [ours, listener.accept()[0]]
+                ours.setblocking(False)
+                try:
+                    while ours.send(bytes(65536)):
+                        pass
+                except BlockingIOError:
+                    pass
+
+    @staticmethod
+    def pages():
+        sockstat = pathlib.Path("/proc/net/sockstat").read_text(encoding="ascii")
+        return int(next(line for line in sockstat.splitlines() if line.startswith("TCP:")).split()[-1])
+
+    def begin(self):
+        n = self.pages()
+        expect(n > 100, f"only {n} pages are in use")
+        self.LIMITS.write_text(f"{n // 8} {n // 4} {n // 2}", encoding="ascii")
+
+    def end(self):
+        self.LIMITS.write_text(self.usual, encoding="ascii")
+
+
+def load_with_shortage(run, front, shortage, name, during=lambda: None):
+    """Requests for twelve seconds, with a shortage for the five in the middle; returns how long the longest took."""
+    load = run.load_start(front.port, 1200, 8, name=name, prefix=f"/{name}/", id=f"{name}-{{n}}", rate=100)
+    time.sleep(3)
+    shortage.begin()
+    time.sleep(5)
+    during()
+    shortage.end()
+    expect(load.wait(60) == 0, f"load: {load.stdout.strip()}")
+    return max(record["end"] - record["start"] for record in judge.read_log(load.log).values()) / 1e9
+
+
+def propagation(daemon):
+    """Why it is not done; None if it is."""
+    features = json.loads(daemon.control("status", "--json"))["features"]
+    return next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
+
+
+def case_tcp_memory(run):
+    """More memory in use for TCP than there may be: no request waits for it as long as it lasts, and later the header is
+    in all again."""
+    front, _ = go_chain(run)
+    shortage = Shortage()
+
+    def is_suspended():
+        expect("short of memory" in (propagation(daemon) or ""), f"in the shortage: {propagation(daemon)}")
+
+    try:
+        alone = load_with_shortage(run, front, shortage, "alone")
+        daemon = run.daemon(config=run.config(ON))
+        need_propagation(daemon)
+        traced = load_with_shortage(run, front, shortage, "traced", is_suspended)
+    finally:
+        shortage.end()
+    # found within 0.2 s, and whoever waits is told in the next 1 s; the rest is for a machine that is slow
+    expect(traced < alone + 3, f"{alone:.3f} s without the daemon, {traced:.3f} s with it")
+    wait_until(lambda: propagation(daemon) is None, 20, "connections that are taken in again")
+    before = daemon.counters()
+    run.load(front.port, 200, 8, name="later", prefix="/later/", id="later-{n}")
+    counters = daemon.counters()
+    lines = counters["inserted"] - before["inserted"]
+    expect(before["propagation_suspended"] == 1, f"suspended {before['propagation_suspended']} times")
+    expect(before["inserted"] > 100 and lines == 200, f"{before['inserted']} lines before, {lines} of 200 later")
+    return f"{alone:.3f} s without the daemon, {traced:.3f} s with it; {counters['inserted']} lines"
 
 
 def case_lockdown(run):

@@ -1,0 +1,157 @@
+"""Insertion in groups of processes that have used up the memory they may have (cgroups of both versions)."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import apps
+import judge
+from cases_chains import need
+from cases_insert import ON, need_propagation
+from containers import cgroup_root
+from harness import BIN, Skip, expect, wait_until
+
+# In the group as well: sends what nobody reads, and reads files, whose pages count as the group's.
+HOG = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+ends = []
+for _ in range(4):
+    ours = socket.create_connection(listener.getsockname())
+    ends += [ours, listener.accept()[0]]
+    ours.setblocking(False)
+print("ready", flush=True)
+for line in sys.stdin:
+    for ours in ends[::2]:
+        try:
+            while ours.send(bytes(65536)):
+                pass
+        except BlockingIOError:
+            pass
+    for path in sys.argv[1:]:
+        with open(path, "rb") as file:
+            while file.read(1 << 20):
+                pass
+    print("full", flush=True)
+"""
+MIB = 1 << 20
+
+
+class Group:
+    """A group of processes of its own."""
+
+    def __init__(self, root, name):
+        self.root, self.path = root, root / f"tsunagi-{name}-{os.getpid()}"
+        self.path.mkdir()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in (self.path / "cgroup.procs").read_text(encoding="ascii").split():
+            with contextlib.suppress(ProcessLookupError):
+                (self.root / "cgroup.procs").write_text(pid, encoding="ascii")
+        self.path.rmdir()
+
+    def read(self, name):
+        return (self.path / name).read_text(encoding="ascii")
+
+    def write(self, name, value):
+        (self.path / name).write_text(str(value), encoding="ascii")
+
+    def inside(self):
+        return ["sh", "-c", f'echo $$ >{self.path}/cgroup.procs; exec "$@"', "sh"]
+
+
+def old_group(name):
+    """Of the first version, which can limit the memory for TCP by itself."""
+    root = pathlib.Path("/sys/fs/cgroup/memory")
+    if not (root / "memory.kmem.tcp.limit_in_bytes").exists():
+        raise Skip("no memory controller of the first version here")
+    return Group(root, name)
+
+
+def new_group(name):
+    root = cgroup_root()
+    if "memory" not in (root / "cgroup.controllers").read_text(encoding="ascii").split():
+        raise Skip("no memory controller of the second version here")
+    (root / "cgroup.subtree_control").write_text("+memory", encoding="ascii")
+    return Group(root, name)
+
+
+class Services:
+    """A front in a group, before a back that is in none, and who uses the group's memory."""
+
+    def __init__(self, run, group):
+        self.run, self.loads = run, 0
+        program = apps.go_chain()
+        back = run.app("back", [program, "back", "{port}", "{log}"])
+        self.front = run.app("front", [*group.inside(), program, "front", "{port}", "{log}", back.port])
+        self.group, self.hog = group, None
+
+    def use_memory(self):
+        if not self.hog:
+            files = [path for path in sorted(BIN.iterdir()) if path.is_file()]
+            self.hog = self.run.start("hog", [*self.group.inside(), sys.executable, "-c", HOG, *files],
+                                      stdin=subprocess.PIPE)
+        self.hog.command("fill", 60)
+
+    def longest(self, begin=lambda: None):
+        """Requests for five seconds, after two of which something else begins; returns how long the longest took."""
+        self.loads += 1
+        name = f"load{self.loads}"
+        load = self.run.load_start(self.front.port, 500, 8, name=name, prefix=f"/{name}/", id=f"{name}-{{n}}", rate=100)
+        time.sleep(2)
+        begin()
+        expect(load.wait(30) == 0, f"{name}: {load.stdout.strip()}")
+        return max(record["end"] - record["start"] for record in judge.read_log(load.log).values()) / 1e9
+
+    def stop(self):
+        """All that is in the group."""
+        self.hog.kill()
+        self.front.stop()
+
+
+def case_insert_group_old(run):
+    """A limit for TCP of a group's own, which is set while it is traced, and holds for connections from then on: no
+    header any more, and no request waits when it is used up."""
+    need("go")
+    with old_group("old") as group:
+        services = Services(run, group)
+        daemon = run.daemon(config=run.config(ON))
+        need_propagation(daemon)
+        services.longest()
+        expect(daemon.counters()["inserted"] == 500, f"{daemon.counters()['inserted']} lines of 500")
+        group.write("memory.kmem.tcp.limit_in_bytes", 2 * MIB)
+        wait_until(lambda: daemon.counters()["propagation_limited"] == 1, 10, "a limit that is seen")
+        took = services.longest(services.use_memory)
+        used = int(group.read("memory.kmem.tcp.usage_in_bytes"))
+        expect(used >= 2 * MIB, f"only {used} bytes of the limit are in use")
+        expect(daemon.counters()["inserted"] == 500, "lines in spite of the limit")
+        expect(took < 2, f"a request took {took:.1f} s")
+        services.stop()
+    return f"{took:.3f} s at most with all of the limit in use"
+
+
+def case_insert_group_new(run):
+    """A group that has used up its memory, and gets more only where pages of files are given up: requests with the
+    header take no longer than without the daemon."""
+    need("go")
+    with new_group("new") as group:
+        services = Services(run, group)
+        group.write("memory.max", int(group.read("memory.current")) + 24 * MIB)
+        services.use_memory()
+        alone = services.longest(services.use_memory)
+        daemon = run.daemon(config=run.config(ON))
+        need_propagation(daemon)
+        traced = services.longest(services.use_memory)
+        events = dict(line.split() for line in group.read("memory.events").splitlines())
+        expect(int(events["max"]) > 0 and events["oom_kill"] == "0", f"not at the limit, or above: {events}")
+        expect(traced < alone + 2, f"{alone:.3f} s without the daemon, {traced:.3f} s with it")
+        lines = daemon.counters()["inserted"]
+        expect(lines > 450, f"{lines} lines of 500")
+        services.stop()
+    return f"{alone:.3f} s without the daemon, {traced:.3f} s with it; {lines} lines"
