@@ -27,9 +27,9 @@ def need_propagation(daemon):
         raise Skip(f"refused: {refusal.group(1)}")
 
 
-def header_of(span):
-    """What a request that this client span is of must have been sent with."""
-    return f"00-{span['trace_id']}-{span['span_id']}-03"
+def header_of(span, flags="03"):
+    """What a request that this client span is of must have been sent with; flags are those that its trace came with."""
+    return f"00-{span['trace_id']}-{span['span_id']}-{flags}"
 
 
 def expect_headers(run, spans, may_lack=False):
