@@ -178,6 +178,7 @@ static void handle_unselect(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
 
+	propagation_drop_connections(d, p);
 	probe_process_remove(d->probe, p->pid);
 	go_units_remove(d->go, p->proc_id);
 	jvm_agents_remove(d->jvm, p->proc_id);

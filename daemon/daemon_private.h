@@ -79,6 +79,7 @@ int propagation_start(struct daemon *d);
 const char *propagation_why_not(const struct daemon *d); /* NULL: it is done where it applies */
 bool propagation_applies(const struct daemon *d, const struct process *p);
 void propagation_take_connections(struct daemon *d, const struct process *p);
+void propagation_drop_connections(struct daemon *d, const struct process *p);
 void propagation_tick(struct daemon *d, uint64_t now);
 
 /* daemon.c: tells the kernel side of a process, again if it was told before. */

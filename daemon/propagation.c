@@ -97,6 +97,13 @@ void propagation_take_connections(struct daemon *d, const struct process *p)
 		insert_take_connections(d->insert, p->pid);
 }
 
+/* What it executes now may have connections of it, and ask how many bytes are waiting. */
+void propagation_drop_connections(struct daemon *d, const struct process *p)
+{
+	if (would_apply(d, p))
+		insert_drop_connections(d->insert, p->pid);
+}
+
 /* --- while TCP is short of memory */
 
 static int take(const struct process *p, void *userdata)

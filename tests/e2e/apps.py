@@ -131,6 +131,12 @@ def go_bytes():
                  ["go", "build", "-buildvcs=false", "-o", CACHE / "bytes", "."], cwd=source)
 
 
+def go_hand():
+    source = SOURCES / "gohand"
+    return build(CACHE / "hand", [*source.glob("*.go"), source / "go.mod"],
+                 ["go", "build", "-buildvcs=false", "-o", CACHE / "hand", "."], cwd=source)
+
+
 def python(script, *arguments):
     return [PYTHON, "-B", SOURCES / "python" / script, *arguments]
 

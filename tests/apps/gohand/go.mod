@@ -1,0 +1,3 @@
+module example.org/hand
+
+go 1.22

@@ -1,0 +1,102 @@
+"""Connections with insertion that come into other hands: passed on, kept across an exec, and tried again."""
+
+import re
+import socket
+import subprocess
+import sys
+import threading
+
+import apps
+from cases_chains import need
+from cases_insert import ON, need_propagation, process_state
+from harness import expect, wait_until
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+LINE = re.compile(rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-03\r\n")
+# What a Go program becomes: sends a request, and says how many bytes of the answer wait.
+SUCCESSOR = """
+import array, fcntl, select, socket, sys, termios, time
+conn = socket.socket(fileno=int(sys.argv[-1]))
+sys.stdin.readline()
+conn.sendall(b"GET /executed HTTP/1.1\\r\\nHost: peer\\r\\n\\r\\n")
+select.select([conn], [], [], 10)
+time.sleep(0.1)
+waiting = array.array("i", [0])
+fcntl.ioctl(conn, termios.FIONREAD, waiting)
+print("waiting", waiting[0], len(conn.recv(1000)), flush=True)
+sys.stdin.readline()
+"""
+
+
+class Peer:
+    """Reads heads on the connections that are made to it, answers each, and keeps them."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.heads = []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            conn, _ = self.listener.accept()
+            threading.Thread(target=self.answer, args=(conn,), daemon=True).start()
+
+    def answer(self, conn):
+        got = b""
+        while data := conn.recv(65536):
+            got += data
+            while b"\r\n\r\n" in got:
+                head, _, got = got.partition(b"\r\n\r\n")
+                self.heads.append(head + b"\r\n\r\n")
+                conn.sendall(ANSWER)
+
+    def newest(self, path, lines):
+        """The newest request must be this one, with so many lines and else as it was sent."""
+        head = self.heads[-1]
+        expect(LINE.sub(b"", head) == f"GET {path} HTTP/1.1\r\nHost: peer\r\n\r\n".encode(), f"{path}: came as {head}")
+        expect(len(LINE.findall(head)) == lines, f"{path}: {len(LINE.findall(head))} lines, not {lines}")
+
+
+def pass_on(client, listener):
+    """The client's connection, which it keeps."""
+    expect("<nil>" in client.command("pass"), f"not passed on: {client.stdout}")
+    conn, _ = listener.accept()
+    with conn:
+        _, fds, _, _ = socket.recv_fds(conn, 1, 1)
+    return socket.socket(fileno=fds[0])
+
+
+def case_insert_hand(run):
+    """A connection that is passed on to a process which is not traced, and kept across an exec: what those send is not
+    touched, nor what the first one sends later; and FIONREAD says the truth again behind the exec."""
+    need("go")
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    peer = Peer()
+    name = run.apps / "passed"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(name))
+        listener.listen()
+        client = run.start("client", [apps.go_hand(), peer.port, name, sys.executable, "-c", SUCCESSOR],
+                           stdin=subprocess.PIPE, cwd=run.apps)
+        wait_until(lambda: process_state(daemon, client.pid) == "traced", 20, "a client that is traced")
+        for i in range(3):
+            client.command(f"request /own-{i}")
+            peer.newest(f"/own-{i}", 1)
+        with pass_on(client, listener) as conn:
+            for i in range(3):
+                conn.sendall(f"GET /passed-{i} HTTP/1.1\r\nHost: peer\r\n\r\n".encode())
+                expect(conn.recv(1000) == ANSWER, "another answer")
+                peer.newest(f"/passed-{i}", 0)
+        client.command("request /later")
+        peer.newest("/later", 0)
+    client.popen.stdin.write(b"exec\n")
+    client.popen.stdin.flush()
+    wait_until(lambda: process_state(daemon, client.pid) != "traced", 20, "another program")
+    told = client.command("go")
+    peer.newest("/executed", 0)
+    expect(told == f"waiting {len(ANSWER)} {len(ANSWER)}", f"after the exec: {told}")
+    counters = daemon.counters()
+    expect(counters["inserted"] == 3, f"{counters['inserted']} lines")
+    return f"{len(peer.heads)} requests"
