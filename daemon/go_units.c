@@ -276,6 +276,8 @@ static int set_up(struct go_units *u, struct go_executable *e, int fd)
 	}
 	e->layout = (uint32_t)r;
 	e->is_pie = program->is_pie;
+	e->text_address = program->text_address;
+	e->text_offset = program->text_offset;
 	note_sites(e, program);
 	e->why_not = want_calls(e, program);
 	want_routers(e, program);
@@ -374,30 +376,32 @@ static void attach_first(struct go_executable *e, int fd, uint64_t mount)
 }
 
 /*
- * Where the program was loaded to: its first mapping, which is of the file's beginning. Linux 6.1
- * shows it with the number of the file behind an overlay's, 6.12 with the overlay's.
+ * What to add to the program's addresses, which need not begin at 0 (Go's linker lets them begin at
+ * 4 MiB): found by the mapping of its code. Linux 6.1 shows that with the number of the file behind
+ * an overlay's, 6.12 with the overlay's.
  */
-static uint64_t load_address(const struct go_user *user)
+static uint64_t load_bias(const struct go_user *user)
 {
 	const struct go_executable *e = user->view->executable;
-	unsigned long long start, offset, inode, address = 0;
+	unsigned long long start, end, offset, inode;
+	uint64_t bias = 0;
 	char path[64], line[256];
 	FILE *maps;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", user->pid);
 	maps = fopen(path, "re");
 	while (maps && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%llx-%*x %*s %llx %*s %llu", &start, &offset, &inode) != 3)
+		if (sscanf(line, "%llx-%llx %*s %llx %*s %llu", &start, &end, &offset, &inode) != 4)
 			break;
-		if (offset == 0 &&
+		if (e->text_offset >= offset && e->text_offset - offset < end - start &&
 		    (inode == user->shown.inode || (e->finder && inode == e->real.number))) {
-			address = start;
+			bias = start + (e->text_offset - offset) - e->text_address;
 			break;
 		}
 	}
 	if (maps)
 		fclose(maps);
-	return address;
+	return bias;
 }
 
 static int user_new(struct go_units *u, const struct process *p, struct go_user **ret)
@@ -422,7 +426,7 @@ static int user_new(struct go_units *u, const struct process *p, struct go_user 
 		return r;
 	}
 	if (user->view->executable->is_pie)
-		user->bias = load_address(user);
+		user->bias = load_bias(user);
 	attach_first(user->view->executable, fd, user->shown.mount);
 	go_executable_join(user->view->executable, user);
 	*ret = TAKE_PTR(user);

@@ -137,6 +137,17 @@ def go_hand():
                  ["go", "build", "-buildvcs=false", "-o", CACHE / "hand", "."], cwd=source)
 
 
+def go_sdk():
+    """Its modules come from the proxy the first time."""
+    source, folder = SOURCES / "gosdk", CACHE / "gosdk"
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [source / "main.go", source / "go.mod"]
+    if not (folder / "sdk").exists() or (folder / "sdk").stat().st_mtime < max(s.stat().st_mtime for s in sources):
+        for one in sources:
+            shutil.copy(one, folder)
+    return build(folder / "sdk", sources, ["sh", "-c", "go mod tidy && go build -buildvcs=false -o sdk ."], cwd=folder)
+
+
 def python(script, *arguments):
     return [PYTHON, "-B", SOURCES / "python" / script, *arguments]
 
