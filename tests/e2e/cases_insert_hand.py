@@ -5,11 +5,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import apps
-from cases_chains import need
-from cases_insert import ON, need_propagation, process_state
-from harness import expect, wait_until
+from cases_chains import go_chain, need
+from cases_insert import ON, header_of, need_propagation, process_state
+from harness import expect, scaled, wait_until
+from judge import span_path
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 LINE = re.compile(rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-03\r\n")
@@ -100,3 +102,28 @@ def case_insert_hand(run):
     counters = daemon.counters()
     expect(counters["inserted"] == 3, f"{counters['inserted']} lines")
     return f"{len(peer.heads)} requests"
+
+
+def case_insert_retry(run):
+    """A call that the transport makes again, as the connection was closed: each attempt has the id of its own span."""
+    need("go")
+    front, back = go_chain(run, ["retry"])
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    n = scaled(500, 50)
+    run.load(front.port, n, 8)
+    time.sleep(1.5)
+    run.stop_apps()
+    attempts = {}
+    for span in sorted(daemon.finish(), key=lambda span: span["start_unix_nano"]):
+        if span["pid"] == front.pid and span["kind"] == "client":
+            attempts.setdefault(span_path(span), []).append(header_of(span))
+    logs = run.read_logs()["back"]
+    for (role, request), record in logs.items():
+        if role != "server" or not request.startswith("drop-"):
+            continue
+        got = [logs["dropper", request]["headers"], record["headers"]]
+        expect(got == attempts[record["path"]] and got[0] != got[1], f"{request}: {got}, spans {attempts[record['path']]}")
+    tried = sum(len(headers) == 2 for headers in attempts.values())
+    expect(tried == n, f"only {tried} of {n} were tried twice")
+    return f"{n} calls that were tried twice"

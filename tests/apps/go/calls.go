@@ -167,6 +167,7 @@ func (s *service) sendAway(w http.ResponseWriter, r *http.Request, start time.Ti
 		if _, isSecond := s.seen.LoadOrStore(id, true); isSecond {
 			return false
 		}
+		s.log.received("dropper", r, 0, start)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			panic(err)

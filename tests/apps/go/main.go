@@ -59,12 +59,12 @@ func (l *requestLog) write(role, path string, status int, start, end time.Time) 
 		requestID(path), role, path, status, start.UnixNano(), end.UnixNano())
 }
 
-// answered also says which traceparent headers the request had, joined by blanks.
-func (l *requestLog) answered(r *http.Request, status int, start time.Time) {
+// received also says which traceparent headers the request had, joined by blanks.
+func (l *requestLog) received(role string, r *http.Request, status int, start time.Time) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	fmt.Fprintf(l.out, `{"id":%q,"role":"server","path":%q,"status":%d,"start":%d,"end":%d,"headers":%q}`+"\n",
-		requestID(r.URL.Path), r.URL.Path, status, start.UnixNano(), time.Now().UnixNano(),
+	fmt.Fprintf(l.out, `{"id":%q,"role":%q,"path":%q,"status":%d,"start":%d,"end":%d,"headers":%q}`+"\n",
+		requestID(r.URL.Path), role, r.URL.Path, status, start.UnixNano(), time.Now().UnixNano(),
 		strings.Join(r.Header["Traceparent"], " "))
 }
 
@@ -102,7 +102,7 @@ func (s *service) answer(w http.ResponseWriter, r *http.Request) {
 	case 11:
 		status = 500
 	}
-	s.log.answered(r, status, start)
+	s.log.received("server", r, status, start)
 	w.WriteHeader(status)
 	io.WriteString(w, "back "+r.URL.Path+"\n")
 }

@@ -137,8 +137,12 @@ func (c *client) bodies(sizes ...int) error {
 func (c *client) ownHeaders() error {
 	h := c.http()
 	defer h.close()
+	paddings := []int{0, 100, 300, 4000, 9000}
+	for n := 900; n < 2100; n += 37 { // all of a head that is looked at in parts, and the buffer's end
+		paddings = append(paddings, n, n+2500)
+	}
 	for _, name := range []string{"Traceparent", "traceparent", "TRACEPARENT", "tRaCePaReNt"} {
-		for _, padding := range []int{0, 100, 300, 4000, 9000} {
+		for _, padding := range paddings {
 			request, err := http.NewRequest("GET", "http://"+c.address+"/own", nil)
 			if err != nil {
 				return err
