@@ -138,7 +138,7 @@ func (c *client) ownHeaders() error {
 	h := c.http()
 	defer h.close()
 	paddings := []int{0, 100, 300, 4000, 9000}
-	for n := 900; n < 2100; n += 37 { // all of a head that is looked at in parts, and the buffer's end
+	for n := 900; n < 2100; n += 37 { // heads that are looked at in parts, and about as long as the buffer
 		paddings = append(paddings, n, n+2500)
 	}
 	for _, name := range []string{"Traceparent", "traceparent", "TRACEPARENT", "tRaCePaReNt"} {
@@ -157,6 +157,7 @@ func (c *client) ownHeaders() error {
 				return err
 			}
 		}
+		paddings = paddings[:5] // all of them with one name
 	}
 	return nil
 }

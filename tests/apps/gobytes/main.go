@@ -27,7 +27,7 @@ type recorded struct {
 	isClient    bool
 	least, most int
 	once        sync.Once
-	flush       sync.Mutex
+	writing     sync.Mutex // held from a write until it is kept
 }
 
 func record(conn net.Conn, dir string, isClient bool) (*recorded, error) {
@@ -51,6 +51,8 @@ func (c *recorded) Read(to []byte) (int, error) {
 }
 
 func (c *recorded) Write(from []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	n, err := c.Conn.Write(from)
 	if c.isClient && n > 0 {
 		c.out.Write(from[:n])
@@ -64,14 +66,17 @@ func (c *recorded) ReadFrom(from io.Reader) (int64, error) {
 }
 
 func (c *recorded) Close() error {
+	err := c.Conn.Close() // ends a write that waits; net/http does not wait for it
 	c.once.Do(func() {
+		c.writing.Lock()
+		defer c.writing.Unlock()
 		if c.isClient {
 			name := filepath.Join(c.dir, "lines"+filepath.Base(c.out.Name())[len("sent"):])
 			os.WriteFile(name, []byte(fmt.Sprintf("%d %d\n", c.least, c.most)), 0o644)
 		}
 		c.out.Close()
 	})
-	return c.Conn.Close()
+	return err
 }
 
 func main() {
