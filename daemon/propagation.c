@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "daemon_private.h"
 #include "metrics/metrics.h"
+#include "rights.h"
 
 /* A send that began before its connection was taken out may begin to wait a moment later. */
 #define WAKES 5
@@ -26,8 +27,14 @@ bool propagation_is_wanted(const struct config *config)
 static int start(struct daemon *d)
 {
 	struct tcp_memory memory;
-	int r = tcp_memory_read("/proc", &memory);
+	int r;
 
+	if (!rights_include_sockets()) {
+		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
+			 "no CAP_NET_ADMIN");
+		return INSERT_REFUSED;
+	}
+	r = tcp_memory_read("/proc", &memory);
 	if (r < 0) {
 		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
 			 "the memory of TCP cannot be watched from here: %s", strerror(-r));

@@ -34,11 +34,7 @@ bool rights_are_enough(void)
 	return true;
 }
 
-/*
- * Root in name is not root in rights: without this one the processes of other users cannot be
- * looked into.
- */
-void rights_warn(void)
+static unsigned long long effective_rights(void)
 {
 	unsigned long long effective = ~0ULL;
 	FILE *file = fopen("/proc/self/status", "re");
@@ -49,6 +45,20 @@ void rights_warn(void)
 			break;
 	if (file)
 		fclose(file);
-	if (!(effective >> CAP_SYS_PTRACE & 1))
+	return effective;
+}
+
+bool rights_include_sockets(void)
+{
+	return effective_rights() & (1ULL << CAP_NET_ADMIN | 1ULL << CAP_SYS_ADMIN);
+}
+
+/*
+ * Root in name is not root in rights: without this one the processes of other users cannot be
+ * looked into.
+ */
+void rights_warn(void)
+{
+	if (!(effective_rights() >> CAP_SYS_PTRACE & 1))
 		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
 }

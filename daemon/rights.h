@@ -6,5 +6,8 @@
 /* Whether it can do anything at all; logs why not. */
 bool rights_are_enough(void);
 
+/* Whether it may have maps of sockets. */
+bool rights_include_sockets(void);
+
 /* Logs what it will not see all the same. */
 void rights_warn(void);
