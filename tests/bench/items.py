@@ -106,8 +106,8 @@ def item_java_chain(run, rounds):
 def ktor(run, name, back_port, log, options=()):
     """A Ktor service on Netty that calls by OkHttp; traced if its log is in the run's folder."""
     port = run.port()
-    process = run.start(name, ["java", "-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch", *options, "-jar", apps.ktor(), port,
-                               back_port, log, "netty-nio", "okhttp"])
+    process = run.start(name, ["java", "-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch", *options, "-jar", apps.ktor(),
+                               port, back_port, log, "netty-nio", "okhttp"])
     process.port = port
     wait_until(lambda: is_answered(port), 30, f"{name} answers")
     return process
@@ -210,6 +210,38 @@ def idle(run, name, back_port, options=()):
     time.sleep(2)
     yield process
     process.stop()
+
+
+HANDOVERS = {"executeJob": "a job handed to a pool's thread, and run", "passMessage": "a message through a queue",
+             "yieldVirtual": "a virtual thread's unmount and mount"}
+
+
+def jmh(run, home, agent):
+    """ns an operation, by name, as JMH has them: with this library in the JVM, or "none"."""
+    folder, source = apps.CACHE / "jmh", pathlib.Path(__file__).parent / "jmh"
+    repository = os.environ.get("TSUNAGI_M2", "/var/cache/tsunagi/m2")
+    apps.build(folder / "classes/Handover.class", [source / "pom.xml", source / "src/Handover.java"],
+               ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={folder}",
+                "process-classes"], cwd=source, env={**os.environ, "JAVA_HOME": str(home)})
+    result = run.directory / "jmh.json"
+    done = subprocess.run([home / "bin/java", "-cp", f"{folder}/classes:{folder}/libs/*", "org.openjdk.jmh.Main",
+                           "-rf", "json", "-rff", result, "-p", f"agent={agent}"], capture_output=True, text=True,
+                          timeout=180, check=False)
+    expect(done.returncode == 0, f"JMH: {done.stdout[-500:]} {done.stderr[-500:]}")
+    return {one["benchmark"].split(".")[-1]: one["primaryMetric"]["score"] for one in json.loads(result.read_text())}
+
+
+def item_jvm_handover(run, rounds):
+    """What a hand-over takes in a JVM with the agent, switched on and in a request's context, and without it (JMH)."""
+    home = apps.java25_home()
+    if not home or not shutil.which("mvn"):
+        raise Skip("no Java 25, or no Maven")
+    off, on = [], []
+    for _ in range(rounds):
+        off.append(jmh(run, home, "none"))
+        on.append(jmh(run, home, harness.BIN.parent / "lib/tsunagi-agent.so"))
+    return [Row(text, "ns", column(on, name), column(off, name), 10.0 if name == "yieldVirtual" else None, "difference")
+            for name, text in HANDOVERS.items()]
 
 
 def item_go_containers(run, rounds):
