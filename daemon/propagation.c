@@ -67,7 +67,7 @@ int propagation_start(struct daemon *d)
 		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
 	why_not = why_never(d);
 	if (why_not)
-		log_info("Requests will not carry 'traceparent' to other hosts: %s", why_not);
+		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
 	return 0;
 }
 
