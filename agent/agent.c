@@ -369,11 +369,22 @@ static bool class_may_be_executor(JNIEnv *env, jclass class, const char *type)
 	return may;
 }
 
+/*
+ * A lambda's class, or another that the JVM knows by no name ("Lapp/Server$$Lambda$5/12345;"): before
+ * JDK 9 it lets them be rewritten, and loses them (JDK-8145964).
+ */
+static bool class_is_hidden(const char *type)
+{
+	const char *last = strrchr(type, '/');
+
+	return strstr(type, "$$Lambda") || (last && last[1] >= '0' && last[1] <= '9');
+}
+
 static bool class_is_wanted(JNIEnv *env, jclass class, const char *type, bool is_for_inner)
 {
 	const struct executors_class loaded = {agent.jvmti, env, class, type + 1, strlen(type) - 2};
 
-	if (type[0] != 'L')
+	if (type[0] != 'L' || class_is_hidden(type))
 		return false;
 	if (!is_for_inner && hooks_find(loaded.name, loaded.length))
 		return true;

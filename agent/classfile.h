@@ -45,7 +45,8 @@ struct class_hook {
 /*
  * Calls of an interface's method without arguments, wherever they stand: 'before' gets the object it is
  * called on; 'after' comes when it has returned, not when it has thrown. So there may be 'enter' and
- * 'leave' too, at the entry and at each exit of a method that has such a call: also when it throws. They
+ * 'leave' too, at the entry and at each exit of a method that has such a call: also when it throws; and
+ * 'caught', where the method catches what the call has thrown. They
  * are not for constructors and initialisers, whose calls then are left alone, nor are those of methods
  * whose hook has an exit itself.
  */
@@ -56,6 +57,9 @@ struct class_site {
 	struct class_call before_in_loop; /* in its place where a jump leads back over the call */
 	struct class_call after;
 	struct class_call enter, leave;
+	struct class_call
+		enter_loop; /* in the place of 'enter' where a call is in a loop; may be none */
+	struct class_call caught; /* without arguments */
 };
 
 struct class_rewrite {

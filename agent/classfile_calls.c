@@ -273,6 +273,11 @@ void class_write_site_after(struct class_body *b)
 	write_site_call(b, &b->class->site->after, &b->class->site_after);
 }
 
+void class_write_site_caught(struct class_body *b)
+{
+	write_site_call(b, &b->class->site->caught, &b->class->site_caught);
+}
+
 void class_write_handler(struct class_body *b)
 {
 	const struct class_hook *hook = &b->hook;

@@ -126,9 +126,10 @@ static uint32_t sites_find(struct class_body *b)
 }
 
 /* Jumps of switches are not looked at: compilers make none that lead back. */
-static void sites_find_loops(struct class_body *b)
+static bool sites_find_loops(struct class_body *b)
 {
 	uint32_t pc, size;
+	bool has_loop = false;
 
 	for (pc = 0; pc < b->size && (size = instruction_size(b, pc)); pc += size) {
 		uint8_t op = b->code[pc];
@@ -139,13 +140,39 @@ static void sites_find_loops(struct class_body *b)
 		else if (op == OP_GOTO_W)
 			to += (int32_t)u4_at(b, pc + 1);
 		for (int64_t at = to < 0 ? 0 : to; at < pc; at++)
-			if (b->sites[at])
+			if (b->sites[at]) {
 				b->sites[at] = SITE_IN_LOOP;
+				has_loop = true;
+			}
+	}
+	return has_loop;
+}
+
+static bool has_site(const struct class_body *b, uint32_t from, uint32_t to)
+{
+	for (uint32_t pc = from; pc < to; pc++)
+		if (b->sites[pc])
+			return true;
+	return false;
+}
+
+/* 'in': where the method's handlers are told. */
+static void sites_find_handlers(struct class_body *b, struct class_input in)
+{
+	uint16_t n = class_read_u2(&in);
+
+	for (; n && !in.is_bad && b->class->site->caught.method; n--) {
+		uint32_t from = class_read_u2(&in), to = class_read_u2(&in);
+		uint32_t handler = class_read_u2(&in);
+
+		class_read_u2(&in);
+		if (handler < b->size && to <= b->size && has_site(b, from, to))
+			b->catches[handler] = true;
 	}
 }
 
 /* The method's own entry and exit make room for the site's. */
-static bool sites_add_hook(struct class_body *b)
+static bool sites_add_hook(struct class_body *b, bool has_loop)
 {
 	const struct class_site *site = b->class->site;
 	struct class_hook *hook = &b->hook;
@@ -157,14 +184,14 @@ static bool sites_add_hook(struct class_body *b)
 		return false;
 	for (int i = CLASS_ENTRY_CALLS - 1; i > 0; i--)
 		hook->entry[i] = hook->entry[i - 1];
-	hook->entry[0] = site->enter;
+	hook->entry[0] = has_loop && site->enter_loop.method ? site->enter_loop : site->enter;
 	hook->exit = site->leave;
 	hook->is_finally = true;
 	return true;
 }
 
 /* False: there is nothing to do in the method. */
-static bool body_prepare(struct class_body *b)
+static bool body_prepare(struct class_body *b, const struct class_input *in)
 {
 	uint32_t n = 0;
 
@@ -172,12 +199,12 @@ static bool body_prepare(struct class_body *b)
 		b->hook = *b->method->hook;
 	if (b->class->site)
 		n = sites_find(b);
-	if (n && !sites_add_hook(b)) {
+	if (n && !sites_add_hook(b, sites_find_loops(b))) {
 		memset(b->sites, SITE_NONE, b->size);
 		n = 0;
 	}
 	if (n)
-		sites_find_loops(b);
+		sites_find_handlers(b, *in);
 	b->exit_stack = n > 0; /* at least */
 	return n || b->method->hook;
 }
@@ -197,6 +224,8 @@ static int place_all(struct class_body *b)
 		if (!size)
 			return -EBADMSG;
 		b->target[pc] = (uint32_t)at;
+		if (b->catches[pc])
+			at += CLASS_SITE_CAUGHT;
 		if (is_return(op))
 			at += b->exit_size;
 		if (b->sites[pc])
@@ -291,6 +320,8 @@ static int write_instructions(struct class_body *b)
 		uint8_t op = b->code[pc];
 
 		size = instruction_size(b, pc);
+		if (b->catches[pc])
+			class_write_site_caught(b);
 		if (is_return(op))
 			class_write(&b->new, b->exit, b->exit_size);
 		if (b->new.is_bad)
@@ -314,7 +345,7 @@ static int body_write(struct class_body *b, struct class_input *in, struct class
 	struct class_output exit = {};
 	int r;
 
-	if (!body_prepare(b))
+	if (!body_prepare(b, in))
 		return 0;
 	find_stores(b);
 	r = class_write_calls(b, &exit);
@@ -330,6 +361,9 @@ static int body_write(struct class_body *b, struct class_input *in, struct class
 		return -ENOMEM;
 	b->max_stack = class_max(b->max_stack + b->exit_stack, b->entry_stack);
 	if (b->new.size > CLASS_CODE_MAX || b->max_stack > UINT16_MAX)
+		return 0;
+	/* HotSpot compiles none that is longer (HugeMethodLimit). */
+	if (!b->method->hook && b->size <= 8000 && b->new.size > 8000)
 		return 0;
 
 	class_write_u2(out, (uint16_t)b->max_stack);
@@ -357,11 +391,13 @@ int class_rewrite_code(struct class_file *c, const struct class_method *m, struc
 	b.target = calloc((size_t)b.size + 1, sizeof(*b.target));
 	b.place = calloc((size_t)b.size + 1, sizeof(*b.place));
 	b.sites = calloc((size_t)b.size + 1, sizeof(*b.sites));
-	if (b.target && b.place && b.sites)
+	b.catches = calloc((size_t)b.size + 1, sizeof(*b.catches));
+	if (b.target && b.place && b.sites && b.catches)
 		r = body_write(&b, code, out);
 	free(b.target);
 	free(b.place);
 	free(b.sites);
+	free(b.catches);
 	free(b.new.bytes);
 	return r;
 }

@@ -49,6 +49,7 @@ struct class_file {
 	const char *owner;
 	const struct class_site *site;
 	uint16_t site_before, site_before_in_loop, site_after; /* as constants; 0: not yet */
+	uint16_t site_caught;
 };
 
 /* Whether the constant is that string of modified UTF-8. */
@@ -135,8 +136,9 @@ struct class_body {
 	uint32_t max_stack, max_locals;
 	uint32_t *
 		target; /* by old position: where who jumps there goes; CLASS_NOWHERE: no instruction */
-	uint32_t *place;               /* likewise: where the instruction itself is */
-	uint8_t *sites;                /* by old position, enum class_site_kind */
+	uint32_t *place;  /* likewise: where the instruction itself is */
+	uint8_t *sites;   /* by old position, enum class_site_kind */
+	uint8_t *catches; /* likewise: whether what such a call throws is caught there */
 	bool stores[CLASS_LOCALS_MAX]; /* the variable gets another value somewhere */
 	struct class_signature signature;
 	uint8_t *exit; /* what goes before each return */
@@ -157,6 +159,7 @@ enum class_site_kind {
 /* The calls around one in the method: the object is loaded twice. */
 #define CLASS_SITE_BEFORE 4
 #define CLASS_SITE_AFTER  3
+#define CLASS_SITE_CAUGHT 3
 
 /* How many places a value of the kind takes. */
 static inline uint32_t class_kind_slots(char kind)
@@ -180,6 +183,7 @@ bool class_write_calls(struct class_body *b, struct class_output *exit);
 
 void class_write_site_before(struct class_body *b, enum class_site_kind kind);
 void class_write_site_after(struct class_body *b);
+void class_write_site_caught(struct class_body *b);
 
 /* Catches what the method throws, tells of the exit, and throws it on; if the hook wants it. */
 void class_write_handler(struct class_body *b);

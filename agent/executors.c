@@ -20,9 +20,8 @@
 	}
 
 static const struct class_hook hooks[] = {
-	ACCEPTS("execute*"),
-	ACCEPTS("submit*"),
-	ACCEPTS("schedule*"),
+	ACCEPTS("execute*"), ACCEPTS("submit*"), ACCEPTS("schedule*"),
+	ACCEPTS("start*"), /* an asynchronous request's work */
 };
 
 const struct hook_class executors_hooks = {
@@ -35,7 +34,9 @@ const struct class_site executors_site = {
 	.before_in_loop = {"running", OBJECT, NULL, NULL, DRAINS},
 	.after = {"ran", "()V", NULL, NULL, DRAINS},
 	.enter = {"enter", "()V", NULL, NULL, DRAINS},
+	.enter_loop = {"enterLoop", "()V", NULL, NULL, DRAINS},
 	.leave = {"leave", "()V", NULL, NULL, DRAINS},
+	.caught = {"caught", "()V", NULL, NULL, DRAINS},
 };
 
 /* Their names, by a hash that no two of a process's classes have in common; 0 is free. */

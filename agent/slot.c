@@ -178,13 +178,28 @@ static jobject JNICALL native_first_task(JNIEnv *env, jclass class, jobject work
 	return field_object(env, worker, &worker_task);
 }
 
+/* Where the end of a stack was met something else may be in its place. */
+static bool is_completion(JNIEnv *env, jobject object)
+{
+	jclass class =
+		(*env)->FindClass(env, "java/util/concurrent/CompletableFuture$UniCompletion");
+	bool is = class && (*env)->IsInstanceOf(env, object, class);
+
+	if (!class)
+		(*env)->ExceptionClear(env);
+	(*env)->DeleteLocalRef(env, class);
+	return is;
+}
+
 /* What it was to complete is forgotten once that is complete. */
 static jboolean JNICALL native_is_waiting(JNIEnv *env, jclass class, jobject dependent)
 {
-	jobject dep = field_object(env, dependent, &completion_dep);
+	jobject dep = NULL;
 
 	(void)class;
 
+	if (is_completion(env, dependent))
+		dep = field_object(env, dependent, &completion_dep);
 	(*env)->DeleteLocalRef(env, dep);
 	return dep ? JNI_TRUE : JNI_FALSE;
 }

@@ -195,11 +195,15 @@ static void look_at_limits(struct daemon *d, uint64_t now)
 void propagation_tick(struct daemon *d, uint64_t now)
 {
 	struct tcp_memory memory;
+	bool is_known;
 
-	if (why_never(d) || tcp_memory_read("/proc", &memory) < 0)
+	if (why_never(d))
 		return;
-	tcp_memory_judge(&d->tcp_memory, &memory, now);
-	if (d->tcp_memory.is_short)
+	/* What cannot be looked at may be short. */
+	is_known = tcp_memory_read("/proc", &memory) >= 0;
+	if (is_known)
+		tcp_memory_judge(&d->tcp_memory, &memory, now);
+	if (!is_known || d->tcp_memory.is_short)
 		suspend(d);
 	else if (d->insert_is_suspended)
 		resume(d);

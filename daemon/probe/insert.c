@@ -129,6 +129,7 @@ struct own_sockets {
 	uint16_t ports[PORTS_MAX];
 	size_t n_ports;
 	bool has_all_ports;
+	bool is_bounded; /* to the first DESCRIPTORS_MAX sockets */
 };
 
 static void note_port(struct own_sockets *own, int fd)
@@ -222,7 +223,7 @@ static void each_socket(struct own_sockets *own, DIR *dir, own_socket_fn fn)
 
 		if (length < 8 || memcmp(target, "socket:[", 8) != 0)
 			continue;
-		if (++n > DESCRIPTORS_MAX) {
+		if (own->is_bounded && ++n > DESCRIPTORS_MAX) {
 			metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
 			return;
 		}
@@ -234,9 +235,10 @@ static void each_socket(struct own_sockets *own, DIR *dir, own_socket_fn fn)
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-static void each_connection(struct insert *i, uint32_t pid, own_socket_fn fn)
+/* 'is_to_be_made': only with those that the process has made itself, of a bounded number of sockets. */
+static void each_connection(struct insert *i, uint32_t pid, bool is_to_be_made, own_socket_fn fn)
 {
-	struct own_sockets own = {.insert = i, .has_all_ports = true};
+	struct own_sockets own = {.insert = i, .has_all_ports = true, .is_bounded = is_to_be_made};
 	_cleanup_(closep) int pidfd = -1;
 	_cleanup_(closedirp) DIR *dir = NULL;
 	char path[64];
@@ -247,24 +249,25 @@ static void each_connection(struct insert *i, uint32_t pid, own_socket_fn fn)
 	if (!dir || pidfd < 0)
 		return; /* it has ended */
 	own.pidfd = pidfd;
-	each_socket(&own, dir, note_port);
+	if (is_to_be_made)
+		each_socket(&own, dir, note_port);
 	if (own.has_all_ports)
 		each_socket(&own, dir, fn);
 }
 
 void insert_take_connections(struct insert *i, uint32_t pid)
 {
-	each_connection(i, pid, take_socket);
+	each_connection(i, pid, true, take_socket);
 }
 
 void insert_drop_connections(struct insert *i, uint32_t pid)
 {
-	each_connection(i, pid, drop_socket);
+	each_connection(i, pid, false, drop_socket);
 }
 
 void insert_wake_connections(struct insert *i, uint32_t pid)
 {
-	each_connection(i, pid, wake_socket);
+	each_connection(i, pid, false, wake_socket);
 }
 
 /* --- while there must be none */

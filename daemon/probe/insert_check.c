@@ -79,12 +79,12 @@ static bool pair_open(struct pair *p)
 	if (listener < 0)
 		return fail(p, "cannot listen: %s", strerror(-listener));
 	p->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	set_patience(p->client);
 	if (p->client < 0 || connect(p->client, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return fail_errno(p, "cannot connect");
 	p->server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (p->server < 0)
 		return fail_errno(p, "cannot accept");
-	set_patience(p->client);
 	set_patience(p->server);
 	return true;
 }

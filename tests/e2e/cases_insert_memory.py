@@ -136,8 +136,8 @@ def case_insert_group_old(run):
     return f"{took:.3f} s at most with all of the limit in use"
 
 
-def case_insert_group_new(run):
-    """A group that has used up its memory, and gets more only where pages of files are given up: requests with the
+def group_new(run):
+    """Of machine.py, for kernels with the second version's memory controller: a group that has used up its memory, and gets more only where pages of files are given up: requests with the
     header take no longer than without the daemon."""
     need("go")
     with new_group("new") as group:

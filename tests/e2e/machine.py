@@ -13,6 +13,7 @@ import apps
 import judge
 from cases_chains import go_chain
 from cases_cli import daemon_once, one_line
+import cases_insert_memory
 from cases_insert import ON, need_propagation
 from harness import expect, wait_until
 
@@ -158,3 +159,8 @@ def case_lockdown(run):
     line = one_line(err)
     expect("locked down" in line, f"the line does not say why: '{line}'")
     return json.dumps(line)
+
+
+def case_insert_group_new(run):
+    """A cgroup v2 at its memory limit: requests with the header take no longer than without the daemon."""
+    return cases_insert_memory.group_new(run)

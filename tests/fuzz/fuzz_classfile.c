@@ -29,6 +29,7 @@ static const struct class_site around_calls = {
 	.after = {.method = "leave", .descriptor = "()V"},
 	.enter = {.method = "enter", .descriptor = "()V"},
 	.leave = {.method = "leave", .descriptor = "()V"},
+	.caught = {.method = "leave", .descriptor = "()V"},
 };
 
 /* Parameters and results as a method may have them. */

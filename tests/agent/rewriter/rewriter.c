@@ -33,6 +33,7 @@ static const struct class_site site = {
 	.before = {.method = "nothing", .descriptor = "(Ljava/lang/Object;)V"},
 	.before_in_loop = {.method = "nothing", .descriptor = "(Ljava/lang/Object;)V"},
 	.after = {.method = "nothing", .descriptor = "()V"},
+	.caught = {.method = "nothing", .descriptor = "()V"},
 };
 
 static void JNICALL on_class(jvmtiEnv *env, JNIEnv *jni, jclass redefined, jobject loader,

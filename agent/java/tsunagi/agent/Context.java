@@ -49,7 +49,9 @@ public final class Context {
 	 * is our fault, and nothing here is to be trusted any more.
 	 */
 	static void fail(Throwable cause) {
-		if (!(cause instanceof VirtualMachineError))
+		if (cause instanceof VirtualMachineError)
+			Local.lose();
+		else
 			isBroken = true;
 	}
 
@@ -133,10 +135,10 @@ public final class Context {
 		}
 	}
 
+	/* Also while it is off: what a thread then remembers must be of the virtual one that it carries. */
 	public static void virtualMounted(Thread virtual) {
 		try {
-			if (isOn())
-				Local.mounted(virtual);
+			Local.mounted(virtual);
 		} catch (Throwable cause) {
 			fail(cause);
 		}
@@ -144,8 +146,7 @@ public final class Context {
 
 	public static void virtualUnmounting() {
 		try {
-			if (isOn())
-				Local.unmounting();
+			Local.unmounting();
 		} catch (Throwable cause) {
 			fail(cause);
 		}

@@ -78,7 +78,7 @@ public final class Coroutine {
 				return null;
 			local = Local.current();
 			before = local.coroutine;
-			if (before == null && local.context != 0)
+			if (before == null && (local.context != 0 || local.isNobodys()))
 				before = new Coroutine(local.context, local.isOwn, Kind.THREAD, null);
 			local.coroutine = null;
 			local.set(context, isOwn);
@@ -103,6 +103,8 @@ public final class Coroutine {
 				return;
 			}
 			local.set(outer.context, outer.isOwn);
+			if (outer.kind == Kind.THREAD && outer.context == 0)
+				local.work(0);
 			local.coroutine = outer.kind == Kind.THREAD ? null : outer;
 		} catch (Throwable cause) {
 			Context.fail(cause);

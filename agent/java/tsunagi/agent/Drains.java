@@ -34,6 +34,19 @@ public final class Drains {
 		}
 	}
 
+	/** One that does so in a loop: between the runs it works for nobody, but in a request's own thread. */
+	public static void enterLoop() {
+		try {
+			Local local = Local.current();
+
+			local.mark();
+			if (Context.isOn() && local.context != 0 && !local.isOwn)
+				local.work(0);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	public static void leave() {
 		try {
 			Local.current().unmark();
@@ -65,12 +78,24 @@ public final class Drains {
 			if (!Context.isOn())
 				return;
 			context = Stamps.ofRun(job, UNKNOWN);
+			/* Its stamp may have been taken where it came out of a queue of the JDK. */
+			if (context == UNKNOWN && !local.isOwn && local.tookLast(job))
+				context = local.takenContext;
 			if (context == UNKNOWN && mayBeCallback && local.isOwn)
 				return;
 			if (context == UNKNOWN)
-				context = 0;
-			if (context == 0 || context != local.context)
-				local.work(context);
+				local.work(0);
+			else if (context == 0 || context != local.context)
+				local.serve(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Whatever a run threw is caught in the method that called it. */
+	public static void caught() {
+		try {
+			Local.current().cut();
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}

@@ -56,12 +56,14 @@ final class Local {
 	private Object[] jobs;
 	private WeakReference<?>[] taken; /* the last messages, each with its queue behind it */
 	private int takenLast;
+	long takenContext; /* what the last was sent with */
 
 	/** What a message out of a queue does to a context that is not the thread's own. */
 	private enum Hold {
 		LOOSE, /* it was born with, or with a message, or is none: takes its place */
 		FIRM, /* it runs a job for it: if it is of another's, the job is nobody's */
 		MIXED, /* nobody's: nothing until the job ends */
+		IDLE, /* it runs a job that is nobody's: takes its place */
 	}
 
 	private Local(LongBuffer slot) {
@@ -152,7 +154,7 @@ final class Local {
 
 	private void hold(Hold hold) {
 		this.hold = hold;
-		if (hold == Hold.MIXED)
+		if (isNobodys())
 			show();
 	}
 
@@ -164,10 +166,10 @@ final class Local {
 
 	/** It is nobody's, as long as it runs the job that it runs. */
 	void mix() {
-		boolean isFirm = hold != Hold.LOOSE;
+		Hold next = hold == Hold.FIRM ? Hold.MIXED : hold;
 
 		set(0, false);
-		hold(isFirm ? Hold.MIXED : Hold.LOOSE);
+		hold(next);
 	}
 
 	/** It runs a job; without a context that is nobody's, and no message changes that. */
@@ -177,9 +179,16 @@ final class Local {
 			hold(Hold.MIXED);
 	}
 
+	/** The same, but the job was handed over for no request: messages that it takes may be for one. */
+	void serve(long context) {
+		set(context, false);
+		if (context == 0)
+			hold(Hold.IDLE);
+	}
+
 	/** Whether it is known to work for no request. */
 	boolean isNobodys() {
-		return context == 0 && hold == Hold.MIXED;
+		return context == 0 && (hold == Hold.MIXED || hold == Hold.IDLE);
 	}
 
 	/** No message changes it, until pop(). */
@@ -195,9 +204,10 @@ final class Local {
 
 		if (!isPool)
 			take(message, queue);
+		takenContext = context;
 		if (isOwn || hold == Hold.MIXED)
 			return;
-		if (hold == Hold.LOOSE)
+		if (hold == Hold.LOOSE || hold == Hold.IDLE)
 			adopt(isPool ? 0 : context);
 		else if (!isPool && context != this.context)
 			mix();
@@ -209,6 +219,11 @@ final class Local {
 		takenLast = (takenLast + 1) % TAKEN_MAX;
 		taken[2 * takenLast] = new WeakReference<Object>(message);
 		taken[2 * takenLast + 1] = new WeakReference<Object>(queue);
+	}
+
+	/** Whether this is the last message that it took, with 'takenContext'. */
+	boolean tookLast(Object message) {
+		return taken != null && taken[2 * takenLast] != null && taken[2 * takenLast].get() == message;
 	}
 
 	/** Whether it puts back what it took out. */
@@ -279,6 +294,20 @@ final class Local {
 			pop();
 	}
 
+	/** What was remembered may not fit what comes any more: nobody's, until all is over. */
+	static void lose() {
+		try {
+			Local local = known();
+
+			if (local == null || local.depth == 0)
+				return;
+			local.isLost = true;
+			local.work(0);
+		} catch (Throwable again) {
+			return;
+		}
+	}
+
 	/** Whether the last that was remembered is of this job. */
 	boolean isRunning(Object job) {
 		return jobs != null && depth > 0 && depth <= jobs.length && jobs[depth - 1] == job;
@@ -311,6 +340,8 @@ final class Local {
 			return null;
 		at = --depth;
 		if (isLost) {
+			if (jobs != null && at < jobs.length)
+				jobs[at] = null;
 			isLost = depth > 0;
 			work(0);
 			return null;
@@ -324,7 +355,9 @@ final class Local {
 
 	/** What a worker does between two jobs: nothing of the former is left. */
 	void reset(long context) {
-		depth = 0;
+		while (depth > 0)
+			if (--depth < (jobs == null ? 0 : jobs.length))
+				jobs[depth] = null;
 		isLost = false;
 		coroutine = null;
 		set(context, false);

@@ -45,10 +45,16 @@ public final class Loops {
 		try {
 			Local local = Local.current();
 			boolean isInner = local.isRunning(task);
+			long context;
 
 			local.push(task);
-			if (!isInner)
-				local.set(Stamps.ofRun(task, 0), false);
+			if (isInner)
+				return;
+			context = Stamps.ofRun(task, UNKNOWN);
+			if (context == UNKNOWN)
+				local.set(0, false);
+			else
+				local.work(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -140,11 +146,11 @@ public final class Loops {
 	public static void flushing(Object buffer) {
 		try {
 			Local local = Local.current();
-			long context = Stamps.take(buffer, -1);
+			long context = Stamps.take(buffer, UNKNOWN);
 
 			local.push(null);
-			if (context >= 0)
-				local.set(context, false);
+			if (context != UNKNOWN)
+				local.work(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}

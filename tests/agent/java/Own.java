@@ -1,0 +1,112 @@
+import java.util.ArrayDeque;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Executors that an application has made itself: one job of a pool drains what many requests handed over, and
+ * threads of their own wait at a queue of the JDK. Judged as in Handovers: a line a case. Source level 8.
+ */
+public class Own {
+	static final ExecutorService POOL = Executors.newFixedThreadPool(2);
+
+	/** One after the other, in whatever thread of the pool; a job that throws is not the others' harm. */
+	static final class Serial implements Executor {
+		private final ArrayDeque<Runnable> jobs = new ArrayDeque<>();
+		private boolean runs;
+
+		@Override
+		public void execute(Runnable job) {
+			synchronized (jobs) {
+				jobs.add(job);
+				if (runs)
+					return;
+				runs = true;
+			}
+			POOL.execute(this::drain);
+		}
+
+		private Runnable next() {
+			synchronized (jobs) {
+				runs = !jobs.isEmpty();
+				return jobs.poll();
+			}
+		}
+
+		private void drain() {
+			for (Runnable job = next(); job != null; job = next()) {
+				try {
+					job.run();
+				} catch (IllegalStateException failed) {
+					/* Between two jobs it works for nobody. */
+					if (isJudged && Handovers.now() != 0)
+						Handovers.wrong.incrementAndGet();
+				}
+			}
+		}
+	}
+
+	/** Threads that take what comes. */
+	static final class Workers implements Executor {
+		private final LinkedBlockingQueue<Runnable> jobs = new LinkedBlockingQueue<>();
+
+		Workers(int n) {
+			for (int i = 0; i < n; i++) {
+				Thread thread = new Thread(this::work);
+
+				thread.setDaemon(true);
+				thread.start();
+			}
+		}
+
+		@Override
+		public void execute(Runnable job) {
+			jobs.add(job);
+		}
+
+		private void work() {
+			try {
+				while (true)
+					jobs.take().run();
+			} catch (InterruptedException end) {
+				return;
+			}
+		}
+	}
+
+	static volatile boolean isJudged;
+
+	static void through(Executor executor, boolean throwing, long request) throws Exception {
+		CountDownLatch done = new CountDownLatch(1);
+
+		executor.execute(() -> {
+			Handovers.judge(request);
+			done.countDown();
+			if (throwing)
+				throw new IllegalStateException("as the test wants it");
+		});
+		if (!done.await(60, TimeUnit.SECONDS))
+			throw new IllegalStateException("a job was lost");
+	}
+
+	public static void main(String[] args) throws Exception {
+		int n = Integer.parseInt(args[0]);
+		Serial serial = new Serial();
+		CountDownLatch used = new CountDownLatch(1);
+
+		/* Its lambdas are there before the agent is. */
+		serial.execute(used::countDown);
+		used.await();
+		System.out.println("READY");
+		Handovers.awaitAgent();
+		isJudged = true;
+		Handovers.run("serial", n, request -> through(serial, false, request));
+		Handovers.run("serial-throws", n, request -> through(serial, request % 4 == 0, request));
+		Workers workers = new Workers(2);
+		Handovers.run("workers", n, request -> through(workers, false, request));
+		System.exit(0);
+	}
+}
