@@ -32,6 +32,14 @@ static const struct class_hook loop_thread[] = {
 	AROUND("safeRun", JOB, CALL(LOOPS, "task", "a0")),
 };
 
+/* Where a thread waits for a connection in the middle of its request's work, by a selector of its own. */
+static const struct class_hook loop_wait[] = {
+	{.method = "await",
+	 .entry = {PLAIN(LOOPS, "awaiting")},
+	 .exit = PLAIN(LOOPS, "awaited"),
+	 .is_finally = true},
+};
+
 /* Jetty's. */
 static const struct class_hook jetty_pool[] = {
 	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
@@ -102,6 +110,7 @@ static const struct hook_class classes[] = {
 	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0.Final", "3.9.2", pool_task),
 	CLASS("org/eclipse/jetty/util/thread/QueuedThreadPool", "9.4.57.v20241219", "12.0.25",
 	      jetty_pool),
+	CLASS("org/xnio/nio/SelectorUtils", "3.8.16", "3.8.16", loop_wait),
 	CLASS("org/xnio/nio/WorkerThread", "3.8.16", "3.8.16", loop_thread),
 	CLASS(VERTX4 "PoolWaiter", "4.5.27", "4.5.27", pool_waiter),
 	CLASS(VERTX4 "SimpleConnectionPool$LeaseImpl", "4.5.27", "4.5.27", pool_lease),

@@ -137,8 +137,8 @@ def case_insert_group_old(run):
 
 
 def group_new(run):
-    """Of machine.py, for kernels with the second version's memory controller: a group that has used up its memory, and gets more only where pages of files are given up: requests with the
-    header take no longer than without the daemon."""
+    """For kernels with the memory controller's second version: a group that has used up its memory, and gets more only
+    where pages of files are given up."""
     need("go")
     with new_group("new") as group:
         services = Services(run, group)

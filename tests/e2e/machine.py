@@ -10,10 +10,10 @@ import socket
 import time
 
 import apps
+import cases_insert_memory
 import judge
 from cases_chains import go_chain
 from cases_cli import daemon_once, one_line
-import cases_insert_memory
 from cases_insert import ON, need_propagation
 from harness import expect, wait_until
 

@@ -46,6 +46,7 @@ final class Local {
 	boolean isTaking; /* it looks for its pool's next job */
 	int reads; /* the server's socket that it reads, see Sockets */
 	int loops;
+	boolean isAwaiting; /* it selects in the middle of its work */
 	int selector; /* the last that it selected with, by its hash; 0: none, see Loops */
 	Coroutine coroutine; /* runs on it, and keeps what it works for */
 	private int depth;

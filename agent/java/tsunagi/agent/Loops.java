@@ -112,12 +112,32 @@ public final class Loops {
 			int hash = System.identityHashCode(selector) | 1;
 			Local local = Context.isOn() ? Local.current() : null;
 
-			if (local == null)
+			if (local == null || local.isAwaiting)
 				return;
 			if (local.selector != hash)
 				local.selector = hash;
 			else if (local.context != 0)
 				local.set(0, false);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Around a wait by which no turn ends. */
+	public static void awaiting() {
+		await(true);
+	}
+
+	public static void awaited() {
+		await(false);
+	}
+
+	private static void await(boolean isAwaiting) {
+		try {
+			Local local = Local.known();
+
+			if (local != null)
+				local.isAwaiting = isAwaiting;
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
