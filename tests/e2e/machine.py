@@ -148,6 +148,11 @@ def case_tcp_memory(run):
     return f"{alone:.3f} s without the daemon, {traced:.3f} s with it; {counters['inserted']} lines"
 
 
+def case_insert_group_new(run):
+    """A cgroup v2 at its memory limit: requests with the header take no longer than without the daemon."""
+    return cases_insert_memory.group_new(run)
+
+
 def case_lockdown(run):
     """A kernel locked down to confidentiality: one line that says so. For good, so this case is the last."""
     level = pathlib.Path("/sys/kernel/security/lockdown")
@@ -159,8 +164,3 @@ def case_lockdown(run):
     line = one_line(err)
     expect("locked down" in line, f"the line does not say why: '{line}'")
     return json.dumps(line)
-
-
-def case_insert_group_new(run):
-    """A cgroup v2 at its memory limit: requests with the header take no longer than without the daemon."""
-    return cases_insert_memory.group_new(run)
