@@ -44,11 +44,10 @@ struct class_hook {
 
 /*
  * Calls of an interface's method without arguments, wherever they stand: 'before' gets the object it is
- * called on; 'after' comes when it has returned, not when it has thrown. So there may be 'enter' and
- * 'leave' too, at the entry and at each exit of a method that has such a call: also when it throws; and
- * 'caught', where the method catches what the call has thrown. They
- * are not for constructors and initialisers, whose calls then are left alone, nor are those of methods
- * whose hook has an exit itself.
+ * called on; 'after' comes when it has returned, not when it has thrown. So there may be 'caught',
+ * where the method catches what the call has thrown, and 'enter' and 'leave', at the entry and at each
+ * exit of a method that has such a call: also when it throws. Those two are not for constructors and
+ * initialisers, whose calls then are left alone, nor for methods whose hook has an exit itself.
  */
 struct class_site {
 	const char *method; /* NULL: any */
@@ -57,9 +56,8 @@ struct class_site {
 	struct class_call before_in_loop; /* in its place where a jump leads back over the call */
 	struct class_call after;
 	struct class_call enter, leave;
-	struct class_call
-		enter_loop; /* in the place of 'enter' where a call is in a loop; may be none */
-	struct class_call caught; /* without arguments */
+	struct class_call enter_loop; /* in its place where a call is in a loop; may be none */
+	struct class_call caught;     /* without arguments */
 };
 
 struct class_rewrite {

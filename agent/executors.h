@@ -1,9 +1,10 @@
 /*
  * Executors of libraries that no table has (hooks.h): known by their shape. Used by agent.c.
  *
- * One is a class outside of the boot loader that has a method execute(), submit(), schedule() or start() of its
- * own whose first parameter is a Runnable. What it is given is stamped; and in it, and in the classes
- * inside it ("X$..."), each call of somebody's run() is done for who handed that over: Drains.java.
+ * One is a class outside of the boot loader that has a method execute(), submit(), schedule() or start()
+ * of its own whose first parameter is a Runnable. What it is given is stamped; and in it, and in the
+ * classes inside it ("X$..."), each call of somebody's run() is done for who handed that over:
+ * Drains.java.
  */
 #pragma once
 
