@@ -18,6 +18,8 @@ from harness import Failure, Skip, expect, expect_true, scaled, wait_until
 from judge import expand, read_spans, span_path
 
 AUTO = "jvm:\n  agent: auto\n"
+# What is received in this time from when the agent is in use may still be handed on by methods that began before.
+SETTLES_NS = 500_000_000
 # What JDK 21 and later print for any agent that is loaded into a running JVM.
 LOADED = re.compile("^WARNING: (A JVM TI agent has been loaded|If a serviceability tool|Dynamic loading of agents)")
 DUMP = "Full thread dump"

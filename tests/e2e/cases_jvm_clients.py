@@ -10,7 +10,7 @@ import time
 
 import apps
 import judge
-from cases_jvm_attach import AUTO, await_agent
+from cases_jvm_attach import AUTO, SETTLES_NS, await_agent
 from harness import Skip, expect, expect_true, scaled
 
 SOURCE = apps.SOURCES / "clients"
@@ -79,10 +79,10 @@ def judge_loads(run, daemon, services, clients, late_ns=0, may_lack=False):
 
 
 def daemon_with_agent(run, front):
-    """And when its agent came into use, as time.time_ns()."""
+    """And when its agent had been in use for a moment, as time.time_ns()."""
     daemon = run.daemon(run.config(AUTO))
     await_agent(daemon, front)
-    return daemon, time.time_ns()
+    return daemon, time.time_ns() + SETTLES_NS
 
 
 def cells(run, server, clients, versions="new", home=None, may_lack=False):
