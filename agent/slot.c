@@ -181,14 +181,19 @@ static jobject JNICALL native_first_task(JNIEnv *env, jclass class, jobject work
 /* Where the end of a stack was met something else may be in its place. */
 static bool is_completion(JNIEnv *env, jobject object)
 {
-	jclass class =
-		(*env)->FindClass(env, "java/util/concurrent/CompletableFuture$UniCompletion");
-	bool is = class && (*env)->IsInstanceOf(env, object, class);
+	static _Atomic(jclass) known; /* asked for at each step of each future */
+	jclass class = atomic_load_explicit(&known, memory_order_acquire), found;
 
-	if (!class)
-		(*env)->ExceptionClear(env);
-	(*env)->DeleteLocalRef(env, class);
-	return is;
+	if (!class) {
+		found = (*env)->FindClass(env,
+					  "java/util/concurrent/CompletableFuture$UniCompletion");
+		if (!found)
+			(*env)->ExceptionClear(env);
+		class = found ? (*env)->NewGlobalRef(env, found) : NULL;
+		(*env)->DeleteLocalRef(env, found);
+		atomic_store_explicit(&known, class, memory_order_release);
+	}
+	return class && (*env)->IsInstanceOf(env, object, class);
 }
 
 /* What it was to complete is forgotten once that is complete. */

@@ -8,11 +8,9 @@ package tsunagi.agent;
  * runs it.
  *
  * A run that throws comes back without ran(). So a method that runs others begins with a mark, and what
- * was remembered above it is dropped by the next run and at its end.
+ * was remembered above it is dropped where the method catches that, by the next run and at its end.
  */
 public final class Drains {
-	private static final long UNKNOWN = -1;
-
 	private Drains() {
 	}
 
@@ -77,13 +75,13 @@ public final class Drains {
 			local.push(null);
 			if (!Context.isOn())
 				return;
-			context = Stamps.ofRun(job, UNKNOWN);
+			context = Stamps.ofRun(job, Stamps.UNKNOWN);
 			/* Its stamp may have been taken where it came out of a queue of the JDK. */
-			if (context == UNKNOWN && !local.isOwn && local.tookLast(job))
+			if (context == Stamps.UNKNOWN && !local.isOwn && local.tookLast(job))
 				context = local.takenContext;
-			if (context == UNKNOWN && mayBeCallback && local.isOwn)
+			if (context == Stamps.UNKNOWN && mayBeCallback && local.isOwn)
 				return;
-			if (context == UNKNOWN)
+			if (context == Stamps.UNKNOWN)
 				local.work(0);
 			else if (context == 0 || context != local.context)
 				local.serve(context);

@@ -8,8 +8,6 @@ package tsunagi.agent;
  * that it reads; a task has what it was handed over with, or nothing.
  */
 public final class Loops {
-	private static final long UNKNOWN = -1;
-
 	private Loops() {
 	}
 
@@ -50,8 +48,8 @@ public final class Loops {
 			local.push(task);
 			if (isInner)
 				return;
-			context = Stamps.ofRun(task, UNKNOWN);
-			if (context == UNKNOWN)
+			context = Stamps.ofRun(task, Stamps.UNKNOWN);
+			if (context == Stamps.UNKNOWN)
 				local.set(0, false);
 			else
 				local.work(context);
@@ -83,10 +81,10 @@ public final class Loops {
 	public static void notifying(Object promise) {
 		try {
 			Local local = Local.current();
-			long context = Stamps.take(promise, UNKNOWN);
+			long context = Stamps.take(promise, Stamps.UNKNOWN);
 
 			local.push(null);
-			if (context != UNKNOWN)
+			if (context != Stamps.UNKNOWN)
 				local.work(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
@@ -166,10 +164,10 @@ public final class Loops {
 	public static void flushing(Object buffer) {
 		try {
 			Local local = Local.current();
-			long context = Stamps.take(buffer, UNKNOWN);
+			long context = Stamps.take(buffer, Stamps.UNKNOWN);
 
 			local.push(null);
-			if (context != UNKNOWN)
+			if (context != Stamps.UNKNOWN)
 				local.work(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);

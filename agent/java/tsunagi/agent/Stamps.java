@@ -17,6 +17,9 @@ public final class Stamps {
 	private static final int CHAIN_MAX = 4;
 	private static final int LOCKS = 64;
 
+	/* What is not stamped; 0 is stamped, and nobody's. */
+	static final long UNKNOWN = -1;
+
 	/* What becomes of a stamp that is found. */
 	private static final int KEEPS = 0;
 	private static final int KEEPS_MADE = 1; /* and what was stamped where it was passed on is none */
