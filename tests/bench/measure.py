@@ -177,12 +177,18 @@ def load_figures(load, servers, daemon=None, spans_a_request=1):
 
 
 def in_turn(run, rounds, measure, traced, endpoint=None):
-    """measure(None) without and measure(daemon) with the daemon, in turn: two lists of what it returned."""
+    """measure(None) without and measure(daemon) with the daemon, in turn: two lists of what it returned.
+
+    Each is first in every other round: what grows warm meanwhile is to the good of both.
+    """
     off, on = [], []
-    for _ in range(rounds):
-        off.append(measure(None))
-        with tracing(run, traced, endpoint) as daemon:
-            on.append(measure(daemon))
+    for n in range(rounds):
+        for has_daemon in (n % 2 == 1, n % 2 == 0):
+            if not has_daemon:
+                off.append(measure(None))
+                continue
+            with tracing(run, traced, endpoint) as daemon:
+                on.append(measure(daemon))
     return off, on
 
 
