@@ -342,7 +342,7 @@ struct conn {
 /*
  * conns: socket → its connection, by socket.bpf.h. Written by the taps; the kernel frees an entry
  * with its socket. BASIC: by the socket's address, freed when the socket is destroyed
- * (forget.bpf.h). Full: the newest is not followed, counted.
+ * (life.bpf.h). Full: the newest is not followed, counted.
  */
 #ifndef BASIC
 struct {
