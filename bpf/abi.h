@@ -122,8 +122,9 @@ struct decision {
 	 * certain. Its ids must not leave this host.
 	 */
 	__u8 is_doubtful;
-	__u8 pad[2];
-	/* Id of the one that received, or called, or of a JVM's context in its place; 0: none */
+	__u8 is_logical; /* 'goroutine' is a JVM's context in its place */
+	__u8 pad;
+	/* Id of the one that received, or called; 0: none */
 	__u64 goroutine;
 	/*
 	 * Of an inherited call: the goroutine that began the caller, which the request did not begin

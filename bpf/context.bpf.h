@@ -62,6 +62,7 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 	d->is_unit = (w->unit.kind == UNIT_GOROUTINE && w->has_children) ||
 		     (w->unit.kind == UNIT_THREAD && w->is_blocking);
 	d->goroutine = is_exact(w) ? w->unit.id : 0;
+	d->is_logical = w->unit.kind == UNIT_LOGICAL;
 	d->is_proven = w->is_proven || w->go_layout || is_exact(w);
 	join = bpf_map_lookup_elem(&joins, &key);
 	if (s->is_truncated) {
@@ -152,6 +153,7 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
 	}
 	reason = w->unit_reason;
 	d->goroutine = w->caller;
+	d->is_logical = w->unit.kind == UNIT_LOGICAL;
 	d->is_inherited = reason == DECISION_UNIT && w->is_inherited;
 	d->elder = d->is_inherited ? w->elder : 0;
 	if (s->facts.traceparent == TRACEPARENT_VALID) {

@@ -73,7 +73,8 @@ static int decode_head(const struct record_head *r, size_t n, struct event *e)
 	e->head.is_proven = d->is_proven;
 	e->head.is_inherited = d->is_inherited;
 	e->head.elder = d->elder;
-	e->head.goroutine = d->goroutine;
+	e->head.is_exact = d->goroutine != 0;
+	e->head.goroutine = d->is_logical ? 0 : d->goroutine;
 	memcpy(e->head.trace_id.b, d->ids.trace_id, sizeof(e->head.trace_id.b));
 	memcpy(e->head.span_id.b, d->ids.span_id, sizeof(e->head.span_id.b));
 	memcpy(e->head.parent_span_id.b, d->parent_span_id, sizeof(e->head.parent_span_id.b));

@@ -91,6 +91,7 @@ struct event_head {
 	uint64_t elder;     /* of an inherited call: who began the goroutine; 0: the request's */
 	bool is_inherited;  /* a call by a goroutine that the parent began, no more is known */
 	uint64_t goroutine; /* that received the request, or calls; 0: none */
+	bool is_exact;      /* that is told by the program itself, or by an agent in it */
 	enum event_route route_kind; /* of a server's response, with is_end */
 	struct str route;
 };

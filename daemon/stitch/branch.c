@@ -83,7 +83,7 @@ int branch_new(struct branch_table *t, struct exchange *x, const struct event *e
 	b->is_proven = e->head.is_proven;
 	b->proc_id = e->proc_id;
 	b->is_inherited = e->head.is_inherited;
-	b->is_unit_sure = e->head.goroutine && !b->is_inherited;
+	b->is_unit_sure = e->head.is_exact && !b->is_inherited;
 	r = table_insert(&t->by_span, &b->node, span_id_hash(&b->span_id));
 	if (r < 0) {
 		branch_put(t, b);

@@ -1,12 +1,14 @@
 """JVMs with the agent in them: requests that are handed over keep their calls, whoever makes them. Absent is a failure."""
 
 import signal
+import time
 
 import apps
+import judge
 from cases_chains import java_chain, judge_chain, need
 from cases_jvm_attach import AUTO, await_agent
 from containers import status_field
-from harness import Skip, expect, scaled, wait_until
+from harness import PATIENCE, Skip, expect, scaled, wait_until
 
 
 def chain(run, mode, threads=16, home=None, size=(3_000, 32)):
@@ -62,6 +64,23 @@ def case_jvm_client(run):
 def case_jvm_same(run):
     """The thread that received the request calls and answers: nothing is held back or in doubt."""
     return chain(run, "same", 64)
+
+
+def case_jvm_long(run):
+    """What was called below a request can be read within 1 s, also if that goes on."""
+    front, back = java_chain(run, None, "long")
+    daemon = run.daemon(run.config(agent=None))
+    for process in (front, back):
+        await_agent(daemon, process)
+    load = run.load_start(front.port, 16, 16)
+    wait_until(lambda: daemon.stdout.count("/back/") == 2 * 16, 5, "the calls' spans", 0.005)
+    shown = time.time() - max(span["end_unix_nano"] for span in judge.read_spans(daemon.stdout_path)) / 1e9
+    expect("/x/" not in daemon.stdout and load.running(), "the requests above them were over by then")
+    expect(shown < 1.0 * PATIENCE, f"printed {shown:.2f} s after the last of them ended")
+    expect("goroutine" not in daemon.stdout, "threads of a JVM are no goroutines")
+    status = load.wait(10)
+    expect(status == 0, f"load: {load.stdout}")
+    return f"the last printed after {shown:.2f} s; {judge_chain(run, daemon, front, back)}"
 
 
 def virtual(run, version):

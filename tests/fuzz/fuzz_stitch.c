@@ -147,6 +147,7 @@ static void make_head(struct fuzz *f, struct event *e, uint8_t flags, struct str
 		.is_proven = flags & 4,
 		.is_inherited = flags & 8,
 		.goroutine = flags & 16 ? (flags & 3) : 0,
+		.is_exact = flags & 16,
 		.answered_by = (enum answered_by)(text.n % 3),
 	};
 	/* The kernel side never gives an id twice; that it gives none is worth trying. */

@@ -6,7 +6,7 @@
  *
  * MODE "same" (default): as above. "virtual": a virtual thread for each request (Java 21). "handover": the thread
  * that received the request returns at once, and a task in the same pool makes the call and answers. "late": so
- * from the hundredth request on, and all before as above. Likewise, with what calls and answers in place of that
+ * from the hundredth request on, and all before as above. "long": it answers 3 s after its call. Likewise, with what calls and answers in place of that
  * task: "future", a CompletableFuture's job in the common pool and what depends on it; "scheduled", a job 1 ms
  * later; "thread", a thread of its own; "queue", two threads that the first request starts and that take jobs from
  * a queue for ever; "timer", a java.util.Timer's one thread; "client", java.net.http's sendAsync() and what depends
@@ -140,12 +140,26 @@ public final class Front {
 			handle(exchange);
 	}
 
+	private void handleLong(HttpExchange exchange) throws IOException {
+		long start = RequestLog.now();
+		int called = call(target(exchange));
+
+		try {
+			Thread.sleep(3_000);
+		} catch (InterruptedException e) {
+			Thread.currentThread().interrupt();
+		}
+		answer(exchange, start, called);
+	}
+
 	private HttpHandler handler(String mode, ExecutorService pool) {
 		switch (mode) {
 		case "handover":
 			return exchange -> pool.execute(() -> handleUnchecked(exchange));
 		case "late":
 			return exchange -> handleLate(exchange, pool);
+		case "long":
+			return this::handleLong;
 		case "future":
 			return this::handleInFuture;
 		case "scheduled":

@@ -59,6 +59,7 @@ static void assert_parent(uint64_t context, const struct decision *parent)
 	assert_true(d->is_proven);
 	assert_false(d->is_doubtful);
 	assert_int_equal(d->goroutine, context);
+	assert_true(d->is_logical);
 }
 
 /* Another thread, a socket that does not block: exact all the same, and over when it is answered. */
