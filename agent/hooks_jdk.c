@@ -212,6 +212,7 @@ static const struct class_hook server_channel[] = {
 /* Each way to select comes here. */
 static const struct class_hook selector[] = {
 	AT_EXIT("lockAndDoSelect", NULL, CALL("tsunagi/agent/Loops", "selected", "a0")),
+	AT_ENTRY("register", NULL, CALL("tsunagi/agent/Loops", "registering", "a0")),
 };
 
 static const struct class_hook channel[] = {

@@ -41,6 +41,29 @@ public class Handovers {
 		(now == request || request == 0 ? right : now == 0 ? absent : wrong).incrementAndGet();
 	}
 
+	/* One that must have a number, too. */
+	static void judgeKnown(long request) {
+		if (request == 0)
+			absent.incrementAndGet();
+		else
+			judge(request);
+	}
+
+	/* Works for nobody. */
+	static void judgeNone() {
+		(now() == 0 ? right : wrong).incrementAndGet();
+	}
+
+	static void clearJudged() {
+		right.set(0);
+		wrong.set(0);
+		absent.set(0);
+	}
+
+	static void print(String name) {
+		System.out.println(name + " " + right + " " + wrong + " " + absent);
+	}
+
 	static void awaitAgent() throws Exception {
 		Class<?> context = null;
 
@@ -64,9 +87,7 @@ public class Handovers {
 	static void run(String name, int n, Job job) throws Exception {
 		Thread[] threads = new Thread[8];
 
-		right.set(0);
-		wrong.set(0);
-		absent.set(0);
+		clearJudged();
 		for (int i = 0; i < threads.length; i++) {
 			threads[i] = new Thread(() -> {
 				for (int k = 0; k < n / threads.length; k++) {
@@ -89,7 +110,7 @@ public class Handovers {
 		}
 		for (Thread thread : threads)
 			thread.join();
-		System.out.println(name + " " + right + " " + wrong + " " + absent);
+		print(name);
 	}
 
 	static void await(CountDownLatch latch) throws Exception {

@@ -47,7 +47,10 @@ final class Local {
 	int reads; /* the server's socket that it reads, see Sockets */
 	int loops;
 	boolean isAwaiting; /* it selects in the middle of its work */
-	int selector; /* the last that it selected with, by its hash; 0: none, see Loops */
+	boolean selects; /* it has turns that nobody tells of: see Loops */
+	int waits; /* the selector that it waits with in the middle of its work, by its hash */
+	long waitContext; /* that work */
+	boolean isWaitFresh; /* it has not waited yet */
 	Coroutine coroutine; /* runs on it, and keeps what it works for */
 	private int depth;
 	private boolean isLost; /* it was too deep */
@@ -190,6 +193,11 @@ final class Local {
 	/** Whether it is known to work for no request. */
 	boolean isNobodys() {
 		return context == 0 && (hold == Hold.MIXED || hold == Hold.IDLE);
+	}
+
+	/** Whether it reads a request itself, or runs a job for one. */
+	boolean isBusy() {
+		return isOwn || hold == Hold.FIRM;
 	}
 
 	/** No message changes it, until pop(). */

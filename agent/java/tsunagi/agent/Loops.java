@@ -1,5 +1,9 @@
 package tsunagi.agent;
 
+import java.nio.channels.DatagramChannel;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+
 /**
  * Event loops: threads that serve many sockets, a turn for each that is ready, and in between run the
  * tasks that were handed to them. Netty's, and the I/O reactor of Apache's client.
@@ -8,6 +12,9 @@ package tsunagi.agent;
  * that it reads; a task has what it was handed over with, or nothing.
  */
 public final class Loops {
+	/* Keys of a selector that are looked at one by one. */
+	private static final int FEW = 4;
+
 	private Loops() {
 	}
 
@@ -102,22 +109,94 @@ public final class Loops {
 	}
 
 	/**
-	 * It selected: what is ready now has nothing to do with what was ready before. Who selects with it
-	 * for the first time may do so in the middle of a request.
+	 * It selected: what is ready now has nothing to do with what was ready before, unless it only waits
+	 * in the middle of its work.
 	 */
 	public static void selected(Object selector) {
 		try {
-			int hash = System.identityHashCode(selector) | 1;
 			Local local = Context.isOn() ? Local.current() : null;
 
 			if (local == null || local.isAwaiting)
 				return;
-			if (local.selector != hash)
-				local.selector = hash;
-			else if (local.context != 0)
+			if (local.context != 0 && local.isBusy() && isWait(local, (Selector) selector))
+				return;
+			local.selects = true;
+			if (local.context != 0)
 				local.set(0, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
+		}
+	}
+
+	/*
+	 * A loop selects what others registered, or itself in an earlier turn. Who waits in the middle of a
+	 * request does so for the one channel that it registered for that, with a selector that had nothing
+	 * else: a pool of selectors is shared by all. A job that goes on selecting after that is a loop.
+	 * Datagrams, a resolver's, are no requests.
+	 */
+	private static boolean isWait(Local local, Selector selector) {
+		boolean isRegistered = local.waits == hash(selector) && local.waitContext == local.context;
+		boolean wasFresh = local.isWaitFresh;
+		int n = count(selector);
+
+		if (isRegistered && n <= 1) {
+			local.isWaitFresh = false;
+			return local.isOwn || wasFresh || n == 0;
+		}
+		return n > 0 && n <= FEW && areDatagrams(selector);
+	}
+
+	/** A channel is about to be registered there. */
+	public static void registering(Object selector) {
+		try {
+			Local local = Context.isOn() ? Local.known() : null;
+
+			if (local == null || local.context == 0 || !local.isBusy()
+			    || !isFree((Selector) selector))
+				return;
+			local.waits = hash(selector);
+			local.waitContext = local.context;
+			local.isWaitFresh = true;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	private static int hash(Object selector) {
+		return System.identityHashCode(selector) | 1;
+	}
+
+	/* It may be closed by now; then it has as many as a loop has. */
+	private static int count(Selector selector) {
+		try {
+			return selector.keys().size();
+		} catch (RuntimeException closed) {
+			return Integer.MAX_VALUE;
+		}
+	}
+
+	/* Before JDK 11 the keys may not be gone through while another thread changes them. */
+	private static boolean isFree(Selector selector) {
+		try {
+			if (count(selector) > FEW)
+				return false;
+			for (SelectionKey key : selector.keys())
+				if (key.isValid())
+					return false;
+			return true;
+		} catch (RuntimeException changed) {
+			return false;
+		}
+	}
+
+	private static boolean areDatagrams(Selector selector) {
+		try {
+			for (SelectionKey key : selector.keys())
+				if (!(key.channel() instanceof DatagramChannel))
+					return false;
+			return true;
+		} catch (RuntimeException changed) {
+			return false;
 		}
 	}
 

@@ -132,7 +132,7 @@ public final class Sockets {
 		try {
 			Local local = isKnown(fd) && (words.get(fd) & KIND) == CLIENT ? Local.known() : null;
 
-			if (local != null && local.selector != 0 && local.loops == 0
+			if (local != null && local.selects && local.loops == 0
 			    && local.context != words.get(fd) >>> SHIFT)
 				local.set(words.get(fd) >>> SHIFT, false);
 		} catch (Throwable cause) {
