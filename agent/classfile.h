@@ -36,10 +36,11 @@ struct class_hook {
 	struct class_call entry[CLASS_ENTRY_CALLS];
 	struct class_call exit; /* before each return */
 	/*
-	 * The exit's call is made too when the method throws. It then may load nothing; ignored in
-	 * constructors.
+	 * The exit's call is made too when the method throws, or 'thrown', if there is one. That may load
+	 * nothing; ignored in constructors.
 	 */
 	bool is_finally;
+	struct class_call thrown; /* in the exit's place there; without arguments or result */
 };
 
 /*

@@ -281,14 +281,16 @@ void class_write_site_caught(struct class_body *b)
 void class_write_handler(struct class_body *b)
 {
 	const struct class_hook *hook = &b->hook;
+	const struct class_call *call = hook->thrown.method ? &hook->thrown : &hook->exit;
 
 	b->handler = CLASS_NOWHERE;
-	if (!hook->is_finally || !hook->exit.method || hook->exit.loads ||
-	    b->method->is_constructor)
+	if (!hook->is_finally || !hook->exit.method || call->loads || b->method->is_constructor)
 		return;
+	if (hook->thrown.method)
+		b->handler_result.kind = 'v';
 	b->handler = (uint32_t)b->new.size;
 	b->throwable = class_add_class(b->class, "java/lang/Throwable", 19);
-	write_call(b, &hook->exit, &b->new);
+	write_call(b, call, &b->new);
 	write_pop(&b->handler_result, &b->new);
 	class_write_u1(&b->new, OP_ATHROW);
 	b->entry_stack = class_max(b->entry_stack, 1 + result_slots(&b->handler_result));

@@ -22,11 +22,25 @@
 		.method = name, .descriptor = type, .entry = {TASK("enter", "a0")}, \
 		.exit = PLAIN(TASKS, "leave"), .is_finally = true                   \
 	}
-#define READS(name, type, call)                                        \
-	{                                                              \
-		.method = name, .descriptor = type, .entry = {call},   \
-		.exit = PLAIN(SOCKETS, "readDone"), .is_finally = true \
+/* With what the method returns as well. */
+#define RESULT(class, call, type, with)                                                       \
+	{                                                                                     \
+		.method = call, .descriptor = "(" type "Ljava/lang/Object;)V", .loads = with, \
+		.owner = class                                                                \
 	}
+#define READ                                           \
+	{                                              \
+		"readDone", "(I)V", "r", NULL, SOCKETS \
+	}
+/* With what was read, an int or a long. */
+#define READS(name, type, call, after)                                              \
+	{                                                                           \
+		.method = name, .descriptor = type, .entry = {call}, .exit = after, \
+		.is_finally = true, .thrown = PLAIN(SOCKETS, "readFailed")          \
+	}
+#define READS_CHANNEL(name, type, result)                 \
+	READS(name, type, SOCKET("channelReading", "a0"), \
+	      RESULT(SOCKETS, "channelRead", result, "ra0"))
 
 /* --- threads */
 
@@ -218,10 +232,10 @@ static const struct class_hook selector[] = {
 static const struct class_hook channel[] = {
 	AT_ENTRY("connect", "(Ljava/net/SocketAddress;)Z", SOCKET("channelConnecting", "a0")),
 	AT_ENTRY("blockingConnect", NULL, SOCKET("channelConnecting", "a0")),
-	AT_EXIT("finishConnect", "()Z", SOCKET("channelConnected", "a0")),
-	READS("read", "(Ljava/nio/ByteBuffer;)I", SOCKET("channelReading", "a0")),
-	READS("read", "([Ljava/nio/ByteBuffer;II)J", SOCKET("channelReading", "a0")),
-	READS("blockingRead", NULL, SOCKET("channelReading", "a0")),
+	AT_EXIT("finishConnect", "()Z", RESULT(SOCKETS, "channelConnected", "Z", "ra0")),
+	READS_CHANNEL("read", "(Ljava/nio/ByteBuffer;)I", "I"),
+	READS_CHANNEL("read", "([Ljava/nio/ByteBuffer;II)J", "J"),
+	READS_CHANNEL("blockingRead", NULL, "I"),
 	AT_ENTRY("write", "(Ljava/nio/ByteBuffer;)I", SOCKET("channelWriting", "a0")),
 	AT_ENTRY("write", "([Ljava/nio/ByteBuffer;II)J", SOCKET("channelWriting", "a0")),
 	AT_ENTRY("blockingWriteFully", NULL, SOCKET("channelWriting", "a0")),
@@ -237,7 +251,7 @@ static const struct class_hook channel[] = {
 static const struct class_hook nio_socket[] = {
 	AT_EXIT("accept", "(Ljava/net/SocketImpl;)V", SOCKET("socketAccepted", "a1")),
 	AT_ENTRY("connect", "(Ljava/net/SocketAddress;I)V", SOCKET("socketConnecting", "a0")),
-	READS("tryRead", "(Ljava/io/FileDescriptor;[BII)I", DESCRIPTOR("descriptorReading")),
+	READS("tryRead", "(Ljava/io/FileDescriptor;[BII)I", DESCRIPTOR("descriptorReading"), READ),
 	AT_ENTRY("tryWrite", "(Ljava/io/FileDescriptor;[BII)I", DESCRIPTOR("descriptorWriting")),
 	AT_ENTRY("close", "()V", SOCKET("socketClosing", "a0")),
 };
@@ -250,7 +264,8 @@ static const struct class_hook plain_socket[] = {
 };
 
 static const struct class_hook socket_input[] = {
-	READS("socketRead", "(Ljava/io/FileDescriptor;[BIII)I", DESCRIPTOR("descriptorReading")),
+	READS("socketRead", "(Ljava/io/FileDescriptor;[BIII)I", DESCRIPTOR("descriptorReading"),
+	      READ),
 };
 
 static const struct class_hook socket_output[] = {

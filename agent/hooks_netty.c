@@ -55,8 +55,13 @@ static const struct class_hook writer[] = {
 
 /* --- sockets of the native transport; those of NIO are the JDK's */
 
-#define SOCKET(call)       CALL(SOCKETS, call, "a0")
-#define READS(name, type)  AROUND(name, type, SOCKET("unixReading"), PLAIN(SOCKETS, "readDone"))
+#define SOCKET(call) CALL(SOCKETS, call, "a0")
+#define READS(name, type)                                                             \
+	{                                                                             \
+		.method = name, .descriptor = type, .entry = {SOCKET("unixReading")}, \
+		.exit = {"readDone", "(I)V", "r", NULL, SOCKETS}, .is_finally = true, \
+		.thrown = PLAIN(SOCKETS, "readFailed")                                \
+	}
 #define WRITES(name, type) AT_ENTRY(name, type, SOCKET("unixWriting"))
 
 static const struct class_hook descriptor[] = {

@@ -8,6 +8,8 @@ import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 
 /**
  * Threads that select: loops, whose turns end there, and those that wait for the rest of a request, or for
@@ -164,6 +166,67 @@ public class Turns {
 		Handovers.print("loop-born-in-request");
 	}
 
+	/* Who only asks whether a connection to another is open still, in the middle of a turn, stays in it. */
+	static void probe(int n) throws Exception {
+		SocketChannel[] ends = pair(), other = pair();
+		Selector selector = Selector.open();
+
+		Handovers.clearJudged();
+		other[1].configureBlocking(false);
+		ends[0].register(selector, SelectionKey.OP_READ);
+		for (int k = 0; k < n; k++) {
+			long called = Handovers.requests.incrementAndGet(), request;
+
+			Handovers.mount(called);
+			send(other[1]);
+			Handovers.mount(0);
+			send(ends[1]);
+			selector.select(10_000);
+			selector.selectedKeys().clear();
+			read(ends[0]);
+			request = Handovers.now();
+			read(other[1]);
+			Handovers.judgeKnown(request);
+			send(other[0]);
+			while (read(other[1]) == 0)
+				Thread.yield();
+			Handovers.judge(called);
+			send(ends[0]);
+			read(ends[1]);
+		}
+		Handovers.print("probe-in-turn");
+	}
+
+	/* Reading what is not there changes nothing: for who helps with a request, and once part is answered. */
+	static void nothing(int n) throws Exception {
+		ExecutorService pool = Executors.newFixedThreadPool(1);
+		SocketChannel[] ends = pair();
+
+		Handovers.clearJudged();
+		start(() -> {
+			for (int k = 0; k < n; k++) {
+				long request;
+
+				send(ends[1]);
+				while (read(ends[0]) == 0)
+					Thread.yield();
+				request = Handovers.now();
+				Handovers.judgeKnown(request);
+				pool.submit(() -> {
+					Handovers.judgeKnown(request);
+					read(ends[0]);
+					Handovers.judgeKnown(request);
+					return null;
+				}).get();
+				send(ends[0]);
+				read(ends[0]);
+				Handovers.judgeKnown(request);
+			}
+		}).join();
+		pool.shutdown();
+		Handovers.print("reads-nothing");
+	}
+
 	public static void main(String[] args) throws Exception {
 		int n = Integer.parseInt(args[0]);
 
@@ -172,6 +235,8 @@ public class Turns {
 		waits(n);
 		loop(n / 10);
 		born();
+		nothing(n / 10);
+		probe(n / 10);
 		System.exit(0);
 	}
 }

@@ -308,6 +308,36 @@ static void test_finally(void **state)
 	free(result.bytes);
 }
 
+/* The index of the constant that the instruction at 'at' calls. */
+static unsigned int called(const struct result *result, size_t at)
+{
+	assert_int_equal(result->code[at], 0xb8);
+	return u2(result->code + at + 1);
+}
+
+/* What is called with the result cannot be where there is none. */
+static void test_thrown(void **state)
+{
+	static const struct class_hook hook = {
+		.method = "m",
+		.exit = {.method = "done", .descriptor = "(I)V", .loads = "r"},
+		.is_finally = true,
+		.thrown = {.method = "failed", .descriptor = "()V"},
+	};
+	const uint8_t code[] = {0x03, 0xac};
+	struct method m = {.descriptor = "()I",
+			   .flags = STATIC,
+			   .max_stack = 1,
+			   .code = code,
+			   .code_size = sizeof(code)};
+	struct result result = rewrite(&m, &hook);
+
+	(void)state;
+	assert_code(&result, BYTES(0x03, 0x59, 0xb8, 0xff, 0xff, 0xac, 0xb8, 0xff, 0xff, 0xbf));
+	assert_int_not_equal(called(&result, 2), called(&result, 6));
+	free(result.bytes);
+}
+
 /* same_frame 5, then one more with an item 62 further: it needs the long form when calls lie between. */
 static void test_frames(void **state)
 {
@@ -342,13 +372,6 @@ static const struct class_site site = {
 	.before_in_loop = {.method = "running", .descriptor = "(Ljava/lang/Object;)V"},
 	.after = {.method = "ran", .descriptor = "()V"},
 };
-
-/* The index of the constant that the instruction at 'at' calls. */
-static unsigned int called(const struct result *result, size_t at)
-{
-	assert_int_equal(result->code[at], 0xb8);
-	return u2(result->code + at + 1);
-}
 
 static void test_call_site(void **state)
 {
@@ -555,7 +578,7 @@ int main(void)
 		cmocka_unit_test(test_call_site),      cmocka_unit_test(test_call_site_in_loop),
 		cmocka_unit_test(test_open_hook),      cmocka_unit_test(test_left_alone),
 		cmocka_unit_test(test_far_jump),       cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_broken_code),
+		cmocka_unit_test(test_broken_code),    cmocka_unit_test(test_thrown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,10 @@ final class Local {
 	private Hold hold = Hold.LOOSE;
 	boolean isTaking; /* it looks for its pool's next job */
 	int reads; /* the server's socket that it reads, see Sockets */
+	private long readContext; /* what that socket's last request has */
+	private long before; /* what the thread worked for before it read */
+	private boolean wasOwn;
+	private Hold heldBefore = Hold.LOOSE;
 	int loops;
 	boolean isAwaiting; /* it selects in the middle of its work */
 	boolean selects; /* it has turns that nobody tells of: see Loops */
@@ -246,6 +250,25 @@ final class Local {
 	void setReceiving(long context) {
 		this.receiving = context;
 		ofThread().slot.put(RECEIVING, context);
+	}
+
+	/** It is about to read a server's socket, and to work for what that brings. */
+	void readBegins(long context) {
+		readContext = context;
+		before = this.context;
+		wasOwn = isOwn;
+		heldBefore = hold;
+	}
+
+	/**
+	 * That brought nothing: it works for what it did before. But a loop, or who met the end, is not to go
+	 * on with another request than that socket's.
+	 */
+	void readNothing(boolean isEnd) {
+		if (before != readContext && (selects || loops > 0 || isEnd))
+			return;
+		set(before, wasOwn);
+		hold(heldBefore);
 	}
 
 	/** A virtual thread goes on, on this OS thread; it is the current thread already. */

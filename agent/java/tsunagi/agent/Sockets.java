@@ -103,6 +103,7 @@ public final class Sockets {
 	private static void readServer(int fd, long word) {
 		Local local = Local.current();
 
+		local.readBegins(word >>> SHIFT);
 		do {
 			long context = word >>> SHIFT;
 
@@ -126,18 +127,27 @@ public final class Sockets {
 
 	/*
 	 * A thread that selects serves many sockets, a turn for each that is ready, and nobody says where
-	 * one ends: what a client's socket brings is of whoever wrote there, not of the turn before.
+	 * one ends: what a client's socket brings is of whoever wrote there, not of the turn before. Its end
+	 * may be met by who only asks whether it is open still, in a turn for another: then that is nobody's.
 	 */
-	private static void turn(int fd) {
+	private static void turn(int fd, long n) {
 		try {
 			Local local = isKnown(fd) && (words.get(fd) & KIND) == CLIENT ? Local.known() : null;
+			long context;
 
-			if (local != null && local.selects && local.loops == 0
-			    && local.context != words.get(fd) >>> SHIFT)
-				local.set(words.get(fd) >>> SHIFT, false);
+			if (local == null || !local.selects || local.loops > 0 || isNothing(n))
+				return;
+			context = words.get(fd) >>> SHIFT;
+			if (local.context != context)
+				local.set(n > 0 || local.context == 0 ? context : 0, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/* What a read that found nothing gives: 0, or what sun.nio.ch.IOStatus has for it. */
+	private static boolean isNothing(long n) {
+		return n == 0 || n < -1;
 	}
 
 	/* A thread that waits for its own response needs nobody to say whose it is. */
@@ -151,7 +161,17 @@ public final class Sockets {
 			local.set(context, false);
 	}
 
-	public static void readDone() {
+	/** With what was read: -1 at the end. */
+	public static void readDone(int n) {
+		done(n);
+	}
+
+	/** It threw. */
+	public static void readFailed() {
+		done(0);
+	}
+
+	private static void done(long n) {
 		try {
 			Local local = Local.known();
 
@@ -160,6 +180,8 @@ public final class Sockets {
 			if (local.slot != null)
 				renewed(local);
 			local.setReceiving(0);
+			if (n <= 0)
+				local.readNothing(!isNothing(n));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -234,18 +256,24 @@ public final class Sockets {
 		connecting(Native.channel(channel));
 	}
 
-	public static void channelConnected(Object channel) {
+	public static void channelConnected(boolean is, Object channel) {
 		int fd = Native.channel(channel);
 
 		connected(fd);
-		turn(fd);
+		turn(fd, is ? 1 : 0);
 	}
 
 	public static void channelReading(Object channel) {
-		int fd = Native.channel(channel);
+		reading(Native.channel(channel));
+	}
 
-		reading(fd);
-		turn(fd);
+	public static void channelRead(int n, Object channel) {
+		channelRead((long) n, channel);
+	}
+
+	public static void channelRead(long n, Object channel) {
+		done(n);
+		turn(Native.channel(channel), n);
 	}
 
 	public static void channelWriting(Object channel) {
