@@ -1,3 +1,5 @@
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
@@ -77,6 +79,44 @@ public class Own {
 		}
 	}
 
+	/** Who reads a request in the middle of a method that also runs jobs. */
+	static final class Reader implements Executor {
+		private final ArrayDeque<Runnable> jobs = new ArrayDeque<>();
+
+		@Override
+		public void execute(Runnable job) {
+			jobs.add(job);
+		}
+
+		/** Returns what it works for. */
+		long read(SocketChannel channel) throws Exception {
+			while (!jobs.isEmpty())
+				jobs.poll().run();
+			channel.read(ByteBuffer.allocate(1));
+			return Handovers.now();
+		}
+	}
+
+	/* Before it read, the thread was another request's. */
+	static void reader(int n) throws Exception {
+		SocketChannel[] ends = Turns.pair();
+		Reader reader = new Reader();
+
+		Handovers.clearJudged();
+		for (int i = 0; i < n; i++) {
+			Handovers.mount(0);
+			Turns.send(ends[1]);
+			Handovers.mount(Handovers.requests.incrementAndGet());
+			reader.execute(() -> {
+			});
+			Handovers.judgeKnown(reader.read(ends[0]));
+			Handovers.mount(0);
+			Turns.send(ends[0]);
+			Turns.read(ends[1]);
+		}
+		Handovers.print("reader");
+	}
+
 	static volatile boolean isJudged;
 
 	static void through(Executor executor, boolean throwing, long request) throws Exception {
@@ -107,6 +147,7 @@ public class Own {
 		Handovers.run("serial-throws", n, request -> through(serial, request % 4 == 0, request));
 		Workers workers = new Workers(2);
 		Handovers.run("workers", n, request -> through(workers, false, request));
+		reader(n / 10);
 		System.exit(0);
 	}
 }

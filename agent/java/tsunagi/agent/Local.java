@@ -316,9 +316,13 @@ final class Local {
 		push(MARK);
 	}
 
+	/* Who has read a request meanwhile keeps that: what was remembered is another's. */
 	void unmark() {
 		cut();
-		pop();
+		if (isOwn && isRunning(MARK) && !isLost && contexts[depth - 1] != context)
+			jobs[--depth] = null;
+		else
+			pop();
 	}
 
 	void cut() {
