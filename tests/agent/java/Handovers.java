@@ -186,6 +186,30 @@ public class Handovers {
 			worker.interrupt();
 	}
 
+	/* A job of a request, which is open as long as it runs, that does nothing but take what others send. */
+	static void consumer(String name, ExecutorService pool) throws Exception {
+		BlockingQueue<Message> queue = new LinkedBlockingQueue<>();
+		Future<?> job;
+
+		mount(requests.incrementAndGet());
+		job = pool.submit(() -> serve(queue));
+		mount(0);
+		/* From the fourth on it is known to. */
+		for (int i = 0; i < 4; i++) {
+			Message message = new Message(0);
+
+			queue.put(message);
+			await(message.done);
+		}
+		run(name, count, request -> {
+			Message message = new Message(request);
+
+			queue.put(message);
+			await(message.done);
+		});
+		job.cancel(true);
+	}
+
 	/* What a job takes out of a pool says nothing of who gave it back, whose request may be open still. */
 	static void borrow(BlockingQueue<Object> pool, long request, boolean isKnown) throws Exception {
 		Object thing = pool.poll();
@@ -382,6 +406,7 @@ public class Handovers {
 		objectPool("object-pool", fixed, true);
 		objectPool("object-pool-new", fixed, false);
 		handedOver(fixed);
+		consumer("consumer-job", cached);
 		virtual();
 		System.exit(0);
 	}
@@ -412,5 +437,6 @@ public class Handovers {
 				});
 			await(done);
 		});
+		consumer("virtual-consumer", virtual);
 	}
 }

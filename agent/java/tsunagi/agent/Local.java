@@ -22,6 +22,9 @@ final class Local {
 
 	private static final int TAKEN_MAX = 4;
 
+	/* So many out of one queue, none of them put into any: they are messages, whose job it is. */
+	private static final int CONSUMER_MIN = 4;
+
 	/* JDK's own kind keeps to the OS thread, also while a virtual one runs on it. */
 	private static final ThreadLocal<Local> THREAD = carrierLocal();
 	private static final ThreadLocal<Local> VIRTUAL = new ThreadLocal<Local>();
@@ -64,6 +67,7 @@ final class Local {
 	private Object[] jobs;
 	private WeakReference<?>[] taken; /* the last messages, each with its queue behind it */
 	private int takenLast;
+	private int streak; /* how many it took from the last's queue, one after the other, and kept */
 	long takenContext; /* what the last was sent with */
 
 	/** What a message out of a queue does to a context that is not the thread's own. */
@@ -71,6 +75,7 @@ final class Local {
 		LOOSE, /* it was born with, or with a message, or is none: takes its place */
 		FIRM, /* it runs a job for it: if it is of another's, the job is nobody's */
 		MIXED, /* nobody's: nothing until the job ends */
+		MINGLED, /* it was FIRM, and another's came: nobody's, unless its job is to take messages */
 		IDLE, /* it runs a job that is nobody's: takes its place */
 	}
 
@@ -174,7 +179,7 @@ final class Local {
 
 	/** It is nobody's, as long as it runs the job that it runs. */
 	void mix() {
-		Hold next = hold == Hold.FIRM ? Hold.MIXED : hold;
+		Hold next = hold == Hold.FIRM || hold == Hold.MINGLED ? Hold.MIXED : hold;
 
 		set(0, false);
 		hold(next);
@@ -196,7 +201,7 @@ final class Local {
 
 	/** Whether it is known to work for no request. */
 	boolean isNobodys() {
-		return context == 0 && (hold == Hold.MIXED || hold == Hold.IDLE);
+		return context == 0 && (hold == Hold.MIXED || hold == Hold.IDLE || hold == Hold.MINGLED);
 	}
 
 	/** Whether it reads a request itself, or runs a job for one. */
@@ -222,13 +227,22 @@ final class Local {
 			return;
 		if (hold == Hold.LOOSE || hold == Hold.IDLE)
 			adopt(isPool ? 0 : context);
-		else if (!isPool && context != this.context)
-			mix();
+		else if (!isPool && (hold == Hold.MINGLED || context != this.context))
+			mingle(context);
+	}
+
+	/* A job that takes messages of others may be one that does nothing else, as long as it lives. */
+	private void mingle(long context) {
+		if (hold != Hold.MINGLED)
+			streak = 1;
+		set(streak < CONSUMER_MIN ? 0 : context, false);
+		hold(Hold.MINGLED);
 	}
 
 	private void take(Object message, Object queue) {
 		if (taken == null)
 			taken = new WeakReference<?>[2 * TAKEN_MAX];
+		streak = isFromLast(queue) ? streak + 1 : 1;
 		takenLast = (takenLast + 1) % TAKEN_MAX;
 		taken[2 * takenLast] = new WeakReference<Object>(message);
 		taken[2 * takenLast + 1] = new WeakReference<Object>(queue);
@@ -239,11 +253,21 @@ final class Local {
 		return taken != null && taken[2 * takenLast] != null && taken[2 * takenLast].get() == message;
 	}
 
+	private boolean isFromLast(Object queue) {
+		WeakReference<?> last = taken[2 * takenLast + 1];
+
+		return last != null && last.get() == queue;
+	}
+
 	/** Whether it puts back what it took out. */
 	boolean gives(Object message, Object queue) {
-		for (int i = 0; taken != null && i < 2 * TAKEN_MAX; i += 2)
-			if (taken[i] != null && taken[i].get() == message && taken[i + 1].get() == queue)
+		for (int i = 0; taken != null && i < 2 * TAKEN_MAX; i += 2) {
+			if (taken[i] == null || taken[i].get() != message)
+				continue;
+			streak = 0;
+			if (taken[i + 1].get() == queue)
 				return true;
+		}
 		return false;
 	}
 
