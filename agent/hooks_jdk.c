@@ -73,7 +73,8 @@ static const struct class_hook virtual_thread[] = {
 #define TO_JOB "()Ljava/lang/Runnable;"
 
 static const struct class_hook thread_pool[] = {
-	AT_ENTRY("execute", "(Ljava/lang/Runnable;)V", TASK("passed", "a1")),
+	AT_ENTRY("execute", "(Ljava/lang/Runnable;)V", TASK("queued", "a1")),
+	AT_EXIT("remove", "(Ljava/lang/Runnable;)Z", RESULT(TASKS, "removed", "Z", "ra1")),
 	AT_ENTRY("reject", "(Ljava/lang/Runnable;)V", TASK("dropped", "a1")),
 	AT_ENTRY("runWorker", NULL, TASK("workerBegins", "a1")),
 	/* Of a worker that has waited in getTask() since before it was rewritten. */

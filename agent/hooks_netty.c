@@ -89,7 +89,7 @@ static const struct class_hook unix_socket[] = {
 #define TAKES(name, type) AROUND(name, type, PLAIN(LOOPS, "taking"), PLAIN(LOOPS, "took"))
 #define RUNS(name) \
 	AROUND(name, "(Ljava/lang/Runnable;)V", CALL(LOOPS, "task", "a0"), PLAIN(TASKS, "leave"))
-#define ACCEPTS(name) AT_ENTRY(name, "(Ljava/lang/Runnable;)V", CALL(TASKS, "passed", "a1"))
+#define ACCEPTS(name, call) AT_ENTRY(name, "(Ljava/lang/Runnable;)V", CALL(TASKS, call, "a1"))
 
 static const struct class_hook event_executor[] = {
 	RUNS("safeExecute"),
@@ -97,18 +97,18 @@ static const struct class_hook event_executor[] = {
 };
 
 static const struct class_hook loop_thread[] = {
-	ACCEPTS("addTask"),
+	ACCEPTS("addTask", "queued"),
 	TAKES("takeTask", TO_TASK),
 	TAKES("pollTaskFrom", "(Ljava/util/Queue;)Ljava/lang/Runnable;"),
 };
 
 static const struct class_hook global_executor[] = {
-	ACCEPTS("addTask"),
+	ACCEPTS("addTask", "queued"),
 	TAKES("takeTask", TO_TASK),
 };
 
 static const struct class_hook ordered_executor[] = {
-	ACCEPTS("execute"),
+	ACCEPTS("execute", "passed"),
 };
 
 /* It is handed to its own loop before its time has come, and may have more than one. */

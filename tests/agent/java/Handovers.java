@@ -186,6 +186,51 @@ public class Handovers {
 			worker.interrupt();
 	}
 
+	/* One job, many times at once. */
+	static void same(ExecutorService pool, long request) throws Exception {
+		CountDownLatch done = new CountDownLatch(4);
+		Runnable job = () -> {
+			judge(request);
+			done.countDown();
+		};
+
+		for (int i = 0; i < 4; i++)
+			pool.execute(job);
+		await(done);
+	}
+
+	static final ConcurrentLinkedQueue<Long> handed = new ConcurrentLinkedQueue<>();
+
+	static void runShared() {
+		long request = handed.remove();
+
+		judge(now() == 0 ? 0 : request);
+		if (request == 0 && now() != 0)
+			wrong.incrementAndGet();
+	}
+
+	/* The same of several requests, and of none: which run is whose nobody can tell, but in this test. */
+	static void shared() throws Exception {
+		ExecutorService pool = Executors.newFixedThreadPool(1);
+		Runnable job = Handovers::runShared;
+		AtomicInteger n = new AtomicInteger();
+
+		run("shared-job", count, request -> {
+			boolean isNone = n.incrementAndGet() % 8 == 0;
+
+			if (isNone)
+				mount(0);
+			for (int i = 0; i < n.get() % 3 + 1; i++)
+				synchronized (handed) {
+					handed.add(isNone ? 0 : request);
+					pool.execute(job);
+				}
+			mount(request);
+		});
+		pool.shutdown();
+		pool.awaitTermination(60, TimeUnit.SECONDS);
+	}
+
 	/* A job of a request, which is open as long as it runs, that does nothing but take what others send. */
 	static void consumer(String name, ExecutorService pool) throws Exception {
 		BlockingQueue<Message> queue = new LinkedBlockingQueue<>();
@@ -406,6 +451,8 @@ public class Handovers {
 		objectPool("object-pool", fixed, true);
 		objectPool("object-pool-new", fixed, false);
 		handedOver(fixed);
+		run("same-job", count, request -> same(fixed, request));
+		shared();
 		consumer("consumer-job", cached);
 		virtual();
 		System.exit(0);

@@ -47,6 +47,7 @@ final class Local {
 	boolean isOwn; /* not taken over with a birth, a job or a message */
 	private Hold hold = Hold.LOOSE;
 	boolean isTaking; /* it looks for its pool's next job */
+	boolean hasBegun; /* it took one, and has not been told that it runs */
 	int reads; /* the server's socket that it reads, see Sockets */
 	private long readContext; /* what that socket's last request has */
 	private long before; /* what the thread worked for before it read */

@@ -55,7 +55,7 @@ public final class Loops {
 			local.push(task);
 			if (isInner)
 				return;
-			context = Stamps.ofRun(task, Stamps.UNKNOWN);
+			context = Stamps.oneRuns(task, Stamps.UNKNOWN);
 			if (context == Stamps.UNKNOWN)
 				local.set(0, false);
 			else

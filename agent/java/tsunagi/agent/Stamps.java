@@ -11,7 +11,8 @@ import java.util.concurrent.atomic.AtomicInteger;
  *
  * What a hook stamps where it is made (put) keeps its stamp until it is taken. What is stamped where
  * it is passed on (pass) may be passed on by two requests at once, as a queue's one worker job is:
- * then it is nobody's.
+ * then it is nobody's. Where each hand-over comes back for sure they are counted (queue): the stamp
+ * stays until the last has come back.
  */
 public final class Stamps {
 	private static final int CHAIN_MAX = 4;
@@ -25,6 +26,14 @@ public final class Stamps {
 	private static final int KEEPS_MADE = 1; /* and what was stamped where it was passed on is none */
 	private static final int TAKES = 2;
 	private static final int TAKES_PASSED = 3; /* if it was not stamped where it was made */
+	private static final int TAKES_ONE = 4; /* of the hand-overs that are counted */
+	private static final int TAKES_ONE_PASSED = 5;
+
+	/* Where it is stamped. */
+	private static final int MADE = 0;
+	private static final int PASSED = 1;
+	private static final int MIXED = 2; /* that it was for nothing is remembered too */
+	private static final int QUEUED = 3; /* likewise, and it is counted */
 
 	private static final Stamp[] chains = new Stamp[32768];
 	private static final Object[] locks = new Object[LOCKS];
@@ -45,7 +54,7 @@ public final class Stamps {
 			long context = Context.current();
 
 			if (object != null && context != 0)
-				store(object, context, true, false);
+				store(object, context, MADE);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -56,18 +65,24 @@ public final class Stamps {
 		long context = Context.current();
 
 		if (object != null && (context != 0 || count.get() != 0))
-			store(object, context, false, false);
+			store(object, context, PASSED);
 	}
 
 	/** The same for what is used again and again: that it was used for nothing is remembered too. */
 	static void mix(Object object) {
 		if (object != null)
-			store(object, Context.current(), false, true);
+			store(object, Context.current(), MIXED);
+	}
+
+	/** The same for what takeOne() or oneRuns() is told of, each time: one object may be there many times. */
+	static void queue(Object object) {
+		if (object != null)
+			store(object, Context.current(), QUEUED);
 	}
 
 	static void put(Object object, long context) {
 		if (object != null && context != 0)
-			store(object, context, true, false);
+			store(object, context, MADE);
 	}
 
 	/** 0: none. */
@@ -105,11 +120,21 @@ public final class Stamps {
 		return find(object, TAKES_PASSED, none);
 	}
 
+	/** One hand-over came back, also while the agent is off; 0: of none. */
+	static long takeOne(Object object) {
+		return look(object, TAKES_ONE, 0);
+	}
+
+	/** As ofRun(), for one hand-over. */
+	static long oneRuns(Object object, long none) {
+		return Context.isOn() ? look(object, TAKES_ONE_PASSED, none) : none;
+	}
+
 	private static int place(int hash) {
 		return (hash ^ hash >>> 15) & chains.length - 1;
 	}
 
-	private static void store(Object object, long context, boolean isMade, boolean isMixed) {
+	private static void store(Object object, long context, int how) {
 		int hash = System.identityHashCode(object);
 		int place = place(hash);
 
@@ -118,26 +143,33 @@ public final class Stamps {
 			for (Stamp stamp = chains[place]; stamp != null; stamp = stamp.next) {
 				if (stamp.hash != hash || stamp.get() != object)
 					continue;
-				if (isMade)
-					stamp.context = context;
-				else if (!stamp.isMade && stamp.context != context)
-					stamp.context = 0;
+				again(stamp, context, how);
 				return;
 			}
-			if (context != 0 || isMixed)
-				add(object, context, hash, isMade);
+			if (context != 0 || how == MIXED || how == QUEUED)
+				add(object, context, hash, how);
 		}
 	}
 
+	private static void again(Stamp stamp, long context, int how) {
+		if (how == MADE)
+			stamp.context = context;
+		else if (!stamp.isMade && stamp.context != context)
+			stamp.context = 0;
+		if (how == QUEUED && !stamp.isMade)
+			stamp.queued++;
+	}
+
 	/* The newest stands first, and the oldest goes where there are many: by now it has run, as a rule. */
-	private static void add(Object object, long context, int hash, boolean isMade) {
+	private static void add(Object object, long context, int hash, int how) {
 		int place = place(hash);
-		Stamp stamp = new Stamp(object, gone, hash, isMade);
+		Stamp stamp = new Stamp(object, gone, hash, how == MADE);
 		Stamp before = null;
 		Stamp last = stamp;
 		int length = 0;
 
 		stamp.context = context;
+		stamp.queued = how == QUEUED ? 1 : 0;
 		stamp.next = chains[place];
 		chains[place] = stamp;
 		count.incrementAndGet();
@@ -151,9 +183,13 @@ public final class Stamps {
 	}
 
 	private static long find(Object object, int what, long none) {
+		return Context.isOn() ? look(object, what, none) : none;
+	}
+
+	private static long look(Object object, int what, long none) {
 		int hash, place;
 
-		if (object == null || count.get() == 0 || !Context.isOn())
+		if (object == null || count.get() == 0)
 			return none;
 		hash = System.identityHashCode(object);
 		place = place(hash);
@@ -165,12 +201,24 @@ public final class Stamps {
 					continue;
 				if (what == KEEPS_MADE && !s.isMade)
 					return none;
-				if (what == TAKES || what == TAKES_PASSED && !s.isMade)
+				if (goes(s, what))
 					unlink(place, before, s);
 				return s.context;
 			}
 		}
 		return none;
+	}
+
+	private static boolean goes(Stamp stamp, int what) {
+		boolean isOne = what == TAKES_ONE || what == TAKES_ONE_PASSED;
+
+		if (what == KEEPS || what == KEEPS_MADE)
+			return false;
+		if (stamp.isMade)
+			return what == TAKES || what == TAKES_ONE;
+		if (isOne && stamp.queued > 0)
+			stamp.queued--;
+		return stamp.queued == 0;
 	}
 
 	private static void unlink(int place, Stamp before, Stamp stamp) {

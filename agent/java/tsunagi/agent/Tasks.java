@@ -1,5 +1,8 @@
 package tsunagi.agent;
 
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
+
 /**
  * Work that is handed over: whoever runs it works for what it was handed over with, as long as it
  * runs. Jobs are stamped and never wrapped, so that a pool's queue, its handlers, comparators and
@@ -60,9 +63,36 @@ public final class Tasks {
 		}
 	}
 
+	/** The same, to who gives it back for sure: runs it, or drops it. A job may be there many times. */
+	public static void queued(Object job) {
+		try {
+			if (!Context.isOn() || job == null || isPassedByChance(job))
+				return;
+			if (Context.current() != 0 || !isMadeForOne(job))
+				Stamps.queue(job);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/* Nobody hands it over twice: if that is for no request it needs no stamp. */
+	private static boolean isMadeForOne(Object job) {
+		return job instanceof FutureTask
+		       || job instanceof CompletableFuture.AsynchronousCompletionTask;
+	}
+
 	/** A job that the pool gives back. */
 	public static void dropped(Object job) {
-		Stamps.take(job);
+		try {
+			Stamps.takeOne(job);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	public static void removed(boolean is, Object job) {
+		if (is)
+			dropped(job);
 	}
 
 	/* Until pop(), which brings 'job' back. */
@@ -153,8 +183,7 @@ public final class Tasks {
 	/** A pool's thread begins, with its first job. */
 	public static void workerBegins(Object worker) {
 		try {
-			if (Context.isOn())
-				begin(Stamps.take(Native.firstTask(worker)));
+			beginJob(Native.firstTask(worker));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -178,19 +207,33 @@ public final class Tasks {
 
 			if (local != null)
 				local.isTaking = false;
-			if (Context.isOn())
-				begin(Stamps.take(job));
+			beginJob(job);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
 	}
 
+	/* Also while it is off, so that all are counted that come back. */
+	private static void beginJob(Object job) {
+		long context = Stamps.takeOne(job);
+
+		if (!Context.isOn())
+			return;
+		begin(context);
+		if (job != null)
+			Local.current().hasBegun = true;
+	}
+
 	/** A pool's thread is about to run a job, which it took as a rule a moment ago: see taken(). */
 	public static void begins(Object job) {
 		try {
-			long context = Context.isOn() ? Stamps.take(job) : 0;
+			Local local = Local.known();
+			boolean hasBegun = local != null && local.hasBegun;
+			long context = hasBegun ? 0 : Stamps.takeOne(job);
 
-			if (context != 0)
+			if (local != null)
+				local.hasBegun = false;
+			if (context != 0 && Context.isOn())
 				begin(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
@@ -215,7 +258,7 @@ public final class Tasks {
 			local = Local.known();
 			if (local != null && local.isTaking)
 				return;
-			context = local != null && local.isOwn ? 0 : Stamps.ofRun(message, 0);
+			context = local != null && local.isOwn ? 0 : Stamps.oneRuns(message, 0);
 			if (local == null && context != 0)
 				local = Local.current();
 			if (local != null)
