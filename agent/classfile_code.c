@@ -125,12 +125,16 @@ static uint32_t sites_find(struct class_body *b)
 	return n;
 }
 
-/* Jumps of switches are not looked at: compilers make none that lead back. */
+/*
+ * Jumps of switches are not looked at: compilers make none that lead back. 'place' is free until all is
+ * placed: here, how far from each position the jumps reach that lead back there.
+ */
 static bool sites_find_loops(struct class_body *b)
 {
-	uint32_t pc, size;
+	uint32_t pc, size, reach = 0;
 	bool has_loop = false;
 
+	memset(b->place, 0, b->size * sizeof(*b->place));
 	for (pc = 0; pc < b->size && (size = instruction_size(b, pc)); pc += size) {
 		uint8_t op = b->code[pc];
 		int64_t to = pc;
@@ -139,21 +143,28 @@ static bool sites_find_loops(struct class_body *b)
 			to += (int16_t)u2_at(b, pc + 1);
 		else if (op == OP_GOTO_W)
 			to += (int32_t)u4_at(b, pc + 1);
-		for (int64_t at = to < 0 ? 0 : to; at < pc; at++)
-			if (b->sites[at]) {
-				b->sites[at] = SITE_IN_LOOP;
-				has_loop = true;
-			}
+		if (to < pc)
+			b->place[to < 0 ? 0 : to] = pc;
+	}
+	for (pc = 0; pc < b->size; pc++) {
+		reach = class_max(reach, b->place[pc]);
+		if (!b->sites[pc] || pc >= reach)
+			continue;
+		b->sites[pc] = SITE_IN_LOOP;
+		has_loop = true;
 	}
 	return has_loop;
 }
 
-static bool has_site(const struct class_body *b, uint32_t from, uint32_t to)
+/* How many sites there are before each position, in 'place' likewise. */
+static void sites_count(struct class_body *b)
 {
-	for (uint32_t pc = from; pc < to; pc++)
-		if (b->sites[pc])
-			return true;
-	return false;
+	uint32_t n = 0;
+
+	for (uint32_t pc = 0; pc <= b->size; pc++) {
+		b->place[pc] = n;
+		n += b->sites[pc] != SITE_NONE;
+	}
 }
 
 /* 'in': where the method's handlers are told. */
@@ -161,12 +172,16 @@ static void sites_find_handlers(struct class_body *b, struct class_input in)
 {
 	uint16_t n = class_read_u2(&in);
 
-	for (; n && !in.is_bad && b->class->site->caught.method; n--) {
+	if (!b->class->site->caught.method)
+		return;
+	sites_count(b);
+	for (; n && !in.is_bad; n--) {
 		uint32_t from = class_read_u2(&in), to = class_read_u2(&in);
 		uint32_t handler = class_read_u2(&in);
 
 		class_read_u2(&in);
-		if (handler < b->size && to <= b->size && has_site(b, from, to))
+		if (handler < b->size && to <= b->size && from < to &&
+		    b->place[to] > b->place[from])
 			b->catches[handler] = true;
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -15,7 +16,7 @@
 
 /* A class with one method "m", as it is written. */
 struct builder {
-	uint8_t bytes[40000];
+	uint8_t bytes[200000];
 	size_t size;
 };
 
@@ -439,6 +440,43 @@ static void test_call_site_in_loop(void **state)
 	free(result.bytes);
 }
 
+/*
+ * The largest method there can be, which does nothing but jump back, with as many handlers: a class like
+ * that may be made to hold up whoever looks at it.
+ */
+static void test_call_site_in_large_method(void **state)
+{
+	static uint8_t code[65535], rest[2 + 8 * 16000 + 2];
+	struct method m = {.descriptor = "()V",
+			   .max_stack = 1,
+			   .max_locals = 1,
+			   .code = code,
+			   .code_size = sizeof(code),
+			   .rest = rest,
+			   .rest_size = sizeof(rest)};
+	struct class_site around = site;
+	clock_t begin = clock();
+
+	(void)state;
+	for (size_t at = 0; at + 9 < sizeof(code); at += 3) {
+		size_t back = at < 32766 ? at : 32766;
+
+		code[at] = 0xa7; /* goto */
+		code[at + 1] = (uint8_t)(-back >> 8);
+		code[at + 2] = (uint8_t)-back;
+	}
+	memcpy(code + sizeof(code) - 9, "\x2a\xb9\0\0\1\0\0\0\xb1", 9);
+	code[sizeof(code) - 5] = RUN_CALL;
+	rest[0] = 16000 >> 8;
+	rest[1] = 16000 & 0xff;
+	for (size_t at = 2; at + 2 < sizeof(rest); at += 8)
+		memcpy(rest + at, "\0\0\377\360\0\0\0\0", 8); /* 0 to 65,520 */
+	around.caught = (struct class_call){.method = "caught", .descriptor = "()V"};
+	/* No room for the calls. */
+	assert_int_equal(rewrite_sites(&m, NULL, &around).r, 0);
+	assert_true(clock() - begin < CLOCKS_PER_SEC / 5);
+}
+
 /* Many methods of one hook: those that are not static. */
 static void test_open_hook(void **state)
 {
@@ -572,13 +610,21 @@ static void test_broken_code(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entry_and_exit), cmocka_unit_test(test_argument_replaced),
-		cmocka_unit_test(test_result),         cmocka_unit_test(test_jumps),
-		cmocka_unit_test(test_finally),        cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_call_site),      cmocka_unit_test(test_call_site_in_loop),
-		cmocka_unit_test(test_open_hook),      cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_far_jump),       cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_broken_code),    cmocka_unit_test(test_thrown),
+		cmocka_unit_test(test_entry_and_exit),
+		cmocka_unit_test(test_argument_replaced),
+		cmocka_unit_test(test_result),
+		cmocka_unit_test(test_jumps),
+		cmocka_unit_test(test_finally),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_call_site),
+		cmocka_unit_test(test_call_site_in_loop),
+		cmocka_unit_test(test_open_hook),
+		cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_far_jump),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_broken_code),
+		cmocka_unit_test(test_thrown),
+		cmocka_unit_test(test_call_site_in_large_method),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
