@@ -135,11 +135,17 @@ static bool is_hooked(const char *name, const char *descriptor)
 	return false;
 }
 
+/* As class_declares() has it: with code, and not static. Of interfaces none as a rule. */
+#define ACC_OTHER (0x0008 | 0x0100 | 0x0400) /* JVMS 4.6: static, native, abstract */
+
 static bool method_is_hooked(jvmtiEnv *jvmti, jmethodID method)
 {
 	char *name = NULL, *descriptor = NULL;
+	jint modifiers = 0;
 	bool is = false;
 
+	if ((*jvmti)->GetMethodModifiers(jvmti, method, &modifiers) || modifiers & ACC_OTHER)
+		return false;
 	if ((*jvmti)->GetMethodName(jvmti, method, &name, &descriptor, NULL))
 		return false;
 	is = is_hooked(name, descriptor);
