@@ -435,11 +435,52 @@ static jint classes_choose(JNIEnv *env, jclass *classes, jint n)
 	return chosen;
 }
 
+static bool class_is_prepared(jclass class)
+{
+	jint status = 0;
+
+	(*agent.jvmti)->GetClassStatus(agent.jvmti, class, &status);
+	return status & JVMTI_CLASS_STATUS_PREPARED;
+}
+
+/* Returns how many there are; they come first afterwards. */
+static jint classes_prepared(jclass *classes, jint n)
+{
+	jint prepared = 0;
+
+	for (jint i = 0; i < n; i++) {
+		jclass class = classes[i];
+
+		if (!class_is_prepared(class))
+			continue;
+		classes[i] = classes[prepared];
+		classes[prepared++] = class;
+	}
+	return prepared;
+}
+
 /* In one go, which is one stop of the JVM; if one of them cannot be, each by itself. */
+static void classes_retransform(jclass *classes, jint n)
+{
+	__u64 before = agent_control.classes;
+
+	if (!n || !(*agent.jvmti)->RetransformClasses(agent.jvmti, n, classes))
+		return;
+	/* Counted again by the second attempt. */
+	agent_control.classes = before;
+	for (jint i = 0; i < n; i++)
+		if ((*agent.jvmti)->RetransformClasses(agent.jvmti, 1, &classes[i]))
+			hook_failed("The JVM refuses a rewritten class", NULL);
+}
+
+/*
+ * The JVM links what it rewrites: a class that nothing has used yet may refer to one that is not there,
+ * and all that are rewritten with it stay as they are. So those have a stop of their own.
+ */
 static bool classes_rewrite(JNIEnv *env)
 {
 	jclass *classes = NULL;
-	jint n = 0, all = 0;
+	jint n = 0, all = 0, prepared;
 
 	if ((*agent.jvmti)->GetLoadedClasses(agent.jvmti, &all, &classes)) {
 		control_explain("The JVM does not tell its classes", NULL);
@@ -447,13 +488,9 @@ static bool classes_rewrite(JNIEnv *env)
 	}
 
 	n = classes_choose(env, classes, all);
-	if ((*agent.jvmti)->RetransformClasses(agent.jvmti, n, classes)) {
-		/* Counted again by the second attempt. */
-		agent_control.classes = 0;
-		for (jint i = 0; i < n; i++)
-			if ((*agent.jvmti)->RetransformClasses(agent.jvmti, 1, &classes[i]))
-				hook_failed("The JVM refuses a rewritten class", NULL);
-	}
+	prepared = classes_prepared(classes, n);
+	classes_retransform(classes, prepared);
+	classes_retransform(classes + prepared, n - prepared);
 	for (jint i = 0; i < all; i++)
 		(*env)->DeleteLocalRef(env, classes[i]);
 	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)classes);
