@@ -233,11 +233,14 @@ static bool jvmti_open(JavaVM *vm, bool *ret_has_modules)
 	memset(&wanted, 0, sizeof(wanted));
 	wanted.can_retransform_classes = 1;
 	wanted.can_retransform_any_class = 1;
-	wanted.can_get_constant_pool = 1;
 	if ((*agent.jvmti)->AddCapabilities(agent.jvmti, &wanted)) {
 		control_explain("The JVM does not let classes be rewritten", NULL);
 		return false;
 	}
+	/* Without this each class that may be an executor is asked for its methods, at more cost. */
+	memset(&wanted, 0, sizeof(wanted));
+	wanted.can_get_constant_pool = 1;
+	(*agent.jvmti)->AddCapabilities(agent.jvmti, &wanted);
 	return true;
 }
 

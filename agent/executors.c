@@ -168,17 +168,21 @@ static bool class_has_hooked(jvmtiEnv *jvmti, jclass class)
 	return has;
 }
 
-/* Asking for a class's methods makes the JVM keep a number for each: so only where it may have one. */
+/*
+ * Asking for a class's methods makes the JVM keep a number for each: so only where it may have one. A JVM
+ * that does not show constants does not tell.
+ */
 static bool class_may_have(const struct executors_class *loaded, const char *const *texts)
 {
 	jvmtiEnv *jvmti = loaded->jvmti;
 	struct class_constants constants;
 	unsigned char *bytes = NULL;
 	jint n = 0, size = 0;
+	jvmtiError e = (*jvmti)->GetConstantPool(jvmti, loaded->class, &n, &size, &bytes);
 	bool may = true;
 
-	if ((*jvmti)->GetConstantPool(jvmti, loaded->class, &n, &size, &bytes))
-		return false;
+	if (e)
+		return e == JVMTI_ERROR_MUST_POSSESS_CAPABILITY;
 	constants = (struct class_constants){bytes, (size_t)size, (uint32_t)n};
 	for (; *texts && may; texts++)
 		may = class_mentions(&constants, *texts);
