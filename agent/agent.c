@@ -427,6 +427,12 @@ static jint classes_choose(JNIEnv *env, jclass *classes, jint n)
 			bool has_frame = in_frame++ % FRAME || !(*env)->PushLocalFrame(env, FRAME);
 			bool is_chosen = has_frame && class_is_chosen(env, class, pass == 1);
 
+			/* It is tried again for the next class. */
+			if (!has_frame) {
+				(*env)->ExceptionClear(env);
+				hook_failed("No memory to look at a class", NULL);
+				in_frame--;
+			}
 			if (has_frame && (in_frame % FRAME == 0 || i + 1 == n))
 				(*env)->PopLocalFrame(env, NULL);
 			if (!is_chosen)

@@ -201,34 +201,44 @@ public class Handovers {
 
 	static final ConcurrentLinkedQueue<Long> handed = new ConcurrentLinkedQueue<>();
 
+	/* For which hand-over this is the pool does not tell, but the order does. */
 	static void runShared() {
 		long request = handed.remove();
 
-		judge(now() == 0 ? 0 : request);
-		if (request == 0 && now() != 0)
-			wrong.incrementAndGet();
+		(now() == 0 || now() == request ? right : wrong).incrementAndGet();
 	}
 
-	/* The same of several requests, and of none: which run is whose nobody can tell, but in this test. */
-	static void shared() throws Exception {
+	/* One job of several requests and of none, many times at once: as many as there are, one after the other. */
+	static void shared(int n) throws Exception {
 		ExecutorService pool = Executors.newFixedThreadPool(1);
 		Runnable job = Handovers::runShared;
-		AtomicInteger n = new AtomicInteger();
 
-		run("shared-job", count, request -> {
-			boolean isNone = n.incrementAndGet() % 8 == 0;
+		clearJudged();
+		for (int k = 0; k < n; k++) {
+			CountDownLatch gate = new CountDownLatch(1);
+			long first = requests.incrementAndGet(), second = requests.incrementAndGet();
+			long[][] orders = {{0, first}, {first, 0}, {first, second}, {first, first, second}};
 
-			if (isNone)
-				mount(0);
-			for (int i = 0; i < n.get() % 3 + 1; i++)
-				synchronized (handed) {
-					handed.add(isNone ? 0 : request);
-					pool.execute(job);
-				}
-			mount(request);
-		});
+			pool.submit(() -> {
+				await(gate);
+				return null;
+			});
+			for (long request : orders[k % orders.length]) {
+				mount(request);
+				handed.add(request);
+				pool.execute(job);
+			}
+			mount(0);
+			/* Another, when some have run perhaps. */
+			gate.countDown();
+			mount(second);
+			handed.add(second);
+			pool.execute(job);
+			mount(0);
+			pool.submit(() -> null).get();
+		}
+		print("shared-job");
 		pool.shutdown();
-		pool.awaitTermination(60, TimeUnit.SECONDS);
 	}
 
 	/* A job of a request, which is open as long as it runs, that does nothing but take what others send. */
@@ -452,7 +462,7 @@ public class Handovers {
 		objectPool("object-pool-new", fixed, false);
 		handedOver(fixed);
 		run("same-job", count, request -> same(fixed, request));
-		shared();
+		shared(count / 10);
 		consumer("consumer-job", cached);
 		virtual();
 		System.exit(0);

@@ -323,6 +323,7 @@ final class Local {
 
 		if (at >= DEPTH_MAX) {
 			isLost = true;
+			Context.lose();
 			return;
 		}
 		if (contexts == null || at == contexts.length)
