@@ -19,8 +19,29 @@
 		}                                                   \
 	}
 
+/* Guava's futures, also where they are part of another library: what waits for one is of who added it. */
+#define LISTENER TAKES "Ljava/util/concurrent/Executor;)V"
+#define LISTENS(name)                                                         \
+	{                                                                     \
+		.method = name, .descriptor = LISTENER, .entry = {            \
+			{"queued", OBJECT, "a1", NULL, "tsunagi/agent/Tasks"} \
+		}                                                             \
+	}
+
+/* The first that fits counts. */
 static const struct class_hook hooks[] = {
-	ACCEPTS("execute*"), ACCEPTS("submit*"), ACCEPTS("schedule*"),
+	{
+		.method = "executeListener", /* static, and private */
+		.descriptor = LISTENER,
+		.entry = {{"listening", OBJECT, "a0", NULL, DRAINS}},
+		.exit = {"ran", "()V", NULL, NULL, DRAINS},
+		.is_finally = true,
+	},
+	LISTENS("addListener"),
+	LISTENS("add"),
+	ACCEPTS("execute*"),
+	ACCEPTS("submit*"),
+	ACCEPTS("schedule*"),
 	ACCEPTS("start*"), /* an asynchronous request's work */
 };
 
@@ -125,12 +146,19 @@ bool executors_find(const char *name, const uint8_t *bytes, size_t size)
 
 /* --- classes that were loaded earlier */
 
-/* Whether a method's name begins so, as those in the table of hooks do. */
+/* As the rewriter has it: "x*" is what begins so. */
+static bool is_like(const char *text, const char *wanted)
+{
+	size_t length = strlen(wanted);
+
+	return wanted[length - 1] == '*' ? !strncmp(text, wanted, length - 1)
+					 : !strcmp(text, wanted);
+}
+
 static bool is_hooked(const char *name, const char *descriptor)
 {
 	for (size_t i = 0; i < executors_hooks.n_hooks; i++)
-		if (!strncmp(name, hooks[i].method, strlen(hooks[i].method) - 1) &&
-		    !strncmp(descriptor, TAKES, sizeof(TAKES) - 1))
+		if (is_like(name, hooks[i].method) && is_like(descriptor, hooks[i].descriptor))
 			return true;
 	return false;
 }

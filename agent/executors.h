@@ -4,7 +4,7 @@
  * One is a class outside of the boot loader that has a method execute(), submit(), schedule() or start()
  * of its own whose first parameter is a Runnable. What it is given is stamped; and in it, and in the
  * classes inside it ("X$..."), each call of somebody's run() is done for who handed that over:
- * Drains.java.
+ * Drains.java. So is a future that has listeners as Guava's have: addListener(), executeListener().
  */
 #pragma once
 

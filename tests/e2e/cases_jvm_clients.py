@@ -29,7 +29,7 @@ HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 MAY_LACK = ["disruptor", "reactor", "rxjava"]
 BY_CALLER = ["grpc-sync", "caller"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
-WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
+WAYS = ["guava", "guava-future", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
         "akka", "scala", "reactor-cold", "rxjava-cold", *BY_CALLER, *MAY_LACK]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
@@ -184,6 +184,7 @@ make("netty-nio-inline", versions="old", late=True)
 make("netty-epoll-pool", versions="oldest", late=True)
 make("netty-nio-delayed", java=25, late=True)
 make_way("guava")
+make_way("guava-future")
 make_way("pekko", java=25)
 make_way("reactor")
 make_way("grpc-sync", late=True)

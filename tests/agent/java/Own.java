@@ -7,6 +7,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * Executors that an application has made itself: one job of a pool drains what many requests handed over, and
@@ -79,6 +80,47 @@ public class Own {
 		}
 	}
 
+	/** A future with listeners as Guava's has them, which whoever comes next completes. */
+	static final class Future {
+		private final ArrayDeque<Runnable> listeners = new ArrayDeque<>();
+
+		public void addListener(Runnable listener, Executor executor) {
+			synchronized (listeners) {
+				listeners.add(() -> executeListener(listener, executor));
+			}
+		}
+
+		void complete() {
+			for (;;) {
+				Runnable one;
+
+				synchronized (listeners) {
+					one = listeners.poll();
+				}
+				if (one == null)
+					return;
+				one.run();
+			}
+		}
+
+		private static void executeListener(Runnable listener, Executor executor) {
+			executor.execute(listener);
+		}
+	}
+
+	static final AtomicReference<Future> last = new AtomicReference<>(new Future());
+
+	/* The same listener waits twice. */
+	static void listen(Executor executor, long request) {
+		Future future = new Future();
+		Runnable listener = () -> Handovers.judge(request);
+
+		future.addListener(listener, executor);
+		future.addListener(listener, executor);
+		last.getAndSet(future).complete();
+		Handovers.judge(request);
+	}
+
 	/** Who reads a request in the middle of a method that also runs jobs. */
 	static final class Reader implements Executor {
 		private final ArrayDeque<Runnable> jobs = new ArrayDeque<>();
@@ -148,6 +190,7 @@ public class Own {
 		Workers workers = new Workers(2);
 		Handovers.run("workers", n, request -> through(workers, false, request));
 		reader(n / 10);
+		Handovers.run("listeners", n, request -> listen(request % 2 == 0 ? POOL : Runnable::run, request));
 		System.exit(0);
 	}
 }

@@ -90,6 +90,22 @@ public final class Drains {
 		}
 	}
 
+	/**
+	 * Around the handing of what waited for a future to its executor, which may run it here and now: by who
+	 * completes that future, for who waited.
+	 */
+	public static void listening(Object listener) {
+		try {
+			Local local = Local.current();
+
+			local.push(null);
+			if (Context.isOn())
+				local.work(Stamps.oneRuns(listener, 0));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	/** Whatever a run threw is caught in the method that called it. */
 	public static void caught() {
 		try {

@@ -1,4 +1,5 @@
 import com.google.common.util.concurrent.MoreExecutors;
+import com.google.common.util.concurrent.SettableFuture;
 import com.lmax.disruptor.dsl.Disruptor;
 import com.lmax.disruptor.util.DaemonThreadFactory;
 import io.grpc.SynchronizationContext;
@@ -12,6 +13,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.pekko.actor.AbstractActor;
 import org.apache.pekko.actor.ActorRef;
@@ -37,6 +39,7 @@ final class Ways {
 	static Executor make(String name) throws Exception {
 		return switch (name) {
 			case "guava" -> MoreExecutors.newSequentialExecutor(pool());
+			case "guava-future" -> guavaFuture();
 			case "grpc" -> new SerializingExecutor(pool());
 			case "grpc-sync" -> new SynchronizationContext((thread, failure) -> failure.printStackTrace());
 			case "pekko" -> pekko();
@@ -60,6 +63,22 @@ final class Ways {
 
 	private static Executor pool() {
 		return Executors.newFixedThreadPool(THREADS);
+	}
+
+	/* What waits for a future, which the next request completes, or a clock: there, or in a pool. */
+	private static Executor guavaFuture() {
+		AtomicReference<SettableFuture<Object>> last = new AtomicReference<>(SettableFuture.create());
+		ScheduledExecutorService clock = Executors.newScheduledThreadPool(1);
+		AtomicInteger n = new AtomicInteger();
+		Executor pool = pool();
+
+		clock.scheduleAtFixedRate(() -> last.get().set(""), 5, 5, TimeUnit.MILLISECONDS);
+		return work -> {
+			SettableFuture<Object> future = SettableFuture.create();
+
+			future.addListener(work, n.incrementAndGet() % 2 == 0 ? pool : MoreExecutors.directExecutor());
+			last.getAndSet(future).set("");
+		};
 	}
 
 	/* A message or an event, which is no job to anybody but the receiver. */
