@@ -1,7 +1,7 @@
 /*
  * Servers that have pools and loops of their own, and what belongs to them. JBoss' threads, which are
  * Undertow's, WildFly's and Quarkus': each job is put into an object of its own. XNIO, Undertow's
- * loops. The clients of Vert.x and Jetty: calls wait for a connection, and get it from whoever is done
+ * loops. Grizzly's pools. The clients of Vert.x and Jetty: calls wait for a connection, and get it from whoever is done
  * with one, or from the loop that has made one.
  */
 #include "hooks_rows.h"
@@ -45,6 +45,21 @@ static const struct class_hook jetty_pool[] = {
 	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
 	AT_ENTRY("tryExecute", "(Ljava/lang/Runnable;)Z", CALL(TASKS, "passed", "a1")),
 	AROUND("runJob", JOB, CALL(LOOPS, "task", "a1")),
+};
+
+/*
+ * Grizzly's, which is GlassFish's and Jersey's. Each pool that it has asks this before a job, as those of
+ * the JDK do; a thread that read a request's body in its last job is not to keep that.
+ */
+static const struct class_hook grizzly_pool[] = {
+	{.method = "beforeExecute",
+	 .descriptor = "(Lorg/glassfish/grizzly/threadpool/AbstractThreadPool$Worker;"
+		       "Ljava/lang/Thread;Ljava/lang/Runnable;)V",
+	 .entry = {CALL(TASKS, "next", "a3")}},
+};
+
+static const struct class_hook grizzly_queue[] = {
+	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
 };
 
 /* The fourth argument is who waits; its class differs. */
@@ -101,6 +116,7 @@ static const struct class_hook jetty_sender[] = {
 	AROUND("sendContent", NULL, CALL(TASKS, "resume", "a1")),
 };
 
+#define GRIZZLY   "org/glassfish/grizzly/threadpool/"
 #define JETTY     "org/eclipse/jetty/client/"
 #define MICRONAUT "io/micronaut/http/client/netty/"
 #define VERTX4    "io/vertx/core/net/impl/pool/"
@@ -110,6 +126,9 @@ static const struct hook_class classes[] = {
 	CLASS("org/jboss/threads/EnhancedQueueExecutor$Task", "3.7.0.Final", "3.9.2", pool_task),
 	CLASS("org/eclipse/jetty/util/thread/QueuedThreadPool", "9.4.57.v20241219", "12.0.25",
 	      jetty_pool),
+	CLASS(GRIZZLY "AbstractThreadPool", "2.4.4", "4.0.2", grizzly_pool),
+	CLASS(GRIZZLY "FixedThreadPool", "2.4.4", "4.0.2", grizzly_queue),
+	CLASS(GRIZZLY "SyncThreadPool", "2.4.4", "4.0.2", grizzly_queue),
 	CLASS("org/xnio/nio/SelectorUtils", "3.8.16", "3.8.16", loop_wait),
 	CLASS("org/xnio/nio/WorkerThread", "3.8.16", "3.8.16", loop_thread),
 	CLASS(VERTX4 "PoolWaiter", "4.5.27", "4.5.27", pool_waiter),

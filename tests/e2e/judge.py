@@ -76,6 +76,7 @@ class Hop:
     follows: int | None = -1           # index of the parent's hop relative to this one; None: a root
     record: str = "{id}"               # the id that the logs have it under, but for the load generator's
     unanswered: bool = False           # the connection was closed instead
+    method: str = "GET"                # where no log says it
 
 
 @dataclasses.dataclass
@@ -149,7 +150,7 @@ def expand(hops, logs, load="load", in_flight_before=0):
             chain.append(Expected(
                 request=request, kind=hop.kind, pid=hop.pid, path=hop.path.format(id=request),
                 status=None if hop.unanswered else (outer or inner)["status"],
-                method=(outer or inner).get("method", "GET"), outer=interval(outer), inner=interval(inner),
+                method=(outer or inner).get("method", hop.method), outer=interval(outer), inner=interval(inner),
                 parent=chain[index + hop.follows] if index and hop.follows is not None else None,
                 traceparent=asked.get("traceparent", "") if index == 0 else "",
                 may_lack_parent=hop.may_lack_parent, excused=asked["start"] < in_flight_before))

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 enum { RESPONSE_BYTES_MAX = 1 << 18, HEAD_BYTES_MAX = 8192, TRACEPARENT_LENGTH = 55 };
+enum { BODY_PARTS = 3, PART_BYTES = 64 };
 
 struct record {
 	uint64_t start_ns, end_ns;
@@ -38,7 +39,9 @@ struct connection {
 	struct record *record; /* the request under way; NULL: idle */
 	char *response;
 	size_t used;
-	bool is_last; /* the server has said that it closes after this response */
+	unsigned int parts; /* of the request's body that have not been sent */
+	double part_due;    /* when the next is, in seconds */
+	bool is_last;       /* the server has said that it closes after this response */
 };
 
 struct load {
@@ -46,6 +49,7 @@ struct load {
 	const char *prefix, *id, *log;
 	unsigned long requests, connections, traceparent_percent;
 	double rate, seconds;
+	double body_ms; /* before each part of a body; 0: requests have none */
 	bool allow_failures, close_each;
 	struct record *records;
 	struct connection *all;
@@ -116,14 +120,19 @@ static size_t head_write(struct load *load, unsigned long n, struct record *reco
 
 	used = (size_t)snprintf(
 		head, HEAD_BYTES_MAX,
-		"GET %s%s-%lu HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUser-Agent: load/1\r\n",
-		load->prefix, load->id, n, ntohs(load->address.sin_port));
+		"%s %s%s-%lu HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUser-Agent: load/1\r\n",
+		load->body_ms > 0 ? "POST" : "GET", load->prefix, load->id, n,
+		ntohs(load->address.sin_port));
 	if (n % 8 == 5)
 		used += (size_t)snprintf(head + used, HEAD_BYTES_MAX - used,
 					 "Cookie: c=%02000lu\r\n", n);
 	if (load->close_each)
 		used += (size_t)snprintf(head + used, HEAD_BYTES_MAX - used,
 					 "Connection: close\r\n");
+	if (load->body_ms > 0)
+		used += (size_t)snprintf(head + used, HEAD_BYTES_MAX - used,
+					 "Content-Type: text/plain\r\nContent-Length: %d\r\n",
+					 BODY_PARTS * PART_BYTES);
 	if (n % 100 < load->traceparent_percent) {
 		snprintf(record->traceparent, sizeof(record->traceparent),
 			 "00-%016llx%016llx-%016llx-01", (unsigned long long)random_u64(),
@@ -141,6 +150,7 @@ static void request_end(struct load *load, struct connection *connection, int st
 	record->end_ns = wall_ns();
 	record->status = status;
 	connection->record = NULL;
+	connection->parts = 0;
 	load->done++;
 	if (status == 0)
 		load->failed++;
@@ -163,6 +173,8 @@ static void request_start(struct load *load, struct connection *connection)
 	connection->record = record;
 	connection->used = 0;
 	connection->is_last = false;
+	connection->parts = load->body_ms > 0 ? BODY_PARTS : 0;
+	connection->part_due = monotonic_seconds() + load->body_ms / 1e3;
 	record->start_ns = wall_ns();
 	if (connection->fd < 0 ||
 	    send(connection->fd, head, length, MSG_NOSIGNAL) != (ssize_t)length)
@@ -238,6 +250,28 @@ static int start_due(struct load *load, double begin)
 	return 100;
 }
 
+/* Sends the parts of bodies whose time has come; whether there are more. */
+static bool parts_send(struct load *load)
+{
+	char part[PART_BYTES];
+	double now = monotonic_seconds();
+	bool are_more = false;
+
+	memset(part, 'b', sizeof(part));
+	for (unsigned long i = 0; i < load->connections; i++) {
+		struct connection *connection = &load->all[i];
+
+		if (connection->parts && connection->part_due <= now) {
+			connection->parts--;
+			connection->part_due = now + load->body_ms / 1e3;
+			if (send(connection->fd, part, sizeof(part), MSG_NOSIGNAL) != sizeof(part))
+				request_end(load, connection, 0);
+		}
+		are_more |= connection->parts > 0;
+	}
+	return are_more;
+}
+
 static void run(struct load *load)
 {
 	struct epoll_event events[64];
@@ -247,6 +281,8 @@ static void run(struct load *load)
 		int wait = start_due(load, begin);
 		int n;
 
+		if (parts_send(load))
+			wait = 1;
 		if (load->done >= load->requests)
 			break;
 		n = epoll_wait(load->epoll, events, 64, wait);
@@ -290,6 +326,7 @@ static void options_parse(struct load *load, int argc, char **argv)
 		{"traceparent", required_argument, NULL, 't'},
 		{"rate", required_argument, NULL, 'r'},
 		{"seconds", required_argument, NULL, 's'},
+		{"body-ms", required_argument, NULL, 'b'},
 		{"allow-failures", no_argument, NULL, 'a'},
 		{"close", no_argument, NULL, 'k'},
 		{},
@@ -324,6 +361,9 @@ static void options_parse(struct load *load, int argc, char **argv)
 			break;
 		case 's':
 			load->seconds = strtod(optarg, NULL);
+			break;
+		case 'b':
+			load->body_ms = strtod(optarg, NULL);
 			break;
 		case 'a':
 			load->allow_failures = true;

@@ -36,6 +36,7 @@ class Service:
     options: tuple = ()                # of java
     built_by: str = ""                 # JDK; empty: the host's
     jar: str = ""                      # started by this file of the build, instead of zoo.Main
+    body_ms: int = 0                   # requests have a body whose parts come so far apart
 
 
 SERVICES = {
@@ -61,6 +62,10 @@ SERVICES = {
     "security-manager": Service("embedded", ("plain",), "The JDK's server, under a security manager", jdks=("17",),
                                 options=("-Djava.security.manager",
                                          f"-Djava.security.policy={SOURCES / 'embedded/policy'}")),
+    "grizzly-4": Service("grizzly", ("body", "own"), "Grizzly 4.0.2", body_ms=3),
+    "grizzly-2": Service("grizzly", ("body", "own"), "Grizzly 2.4.4", maven=("grizzly.version=2.4.4",), body_ms=3),
+    "tomcat-11": Service("tomcat", ("body", "own"), "Tomcat 11.0.13", body_ms=3),
+    "tomcat-10": Service("tomcat", ("body", "own"), "Tomcat 10.1.48", maven=("tomcat.version=10.1.48",), body_ms=3),
     "undertow": Service("undertow", ("worker", "send", "future", "own"), "Undertow 2.3.24"),
 }
 
@@ -93,6 +98,10 @@ def program(name):
     return ["-cp", f"{target}/classes:{target}/libraries/*", "zoo.Main"]
 
 
+def load_options(service):
+    return {"body_ms": service.body_ms} if service.body_ms else {}
+
+
 def start(run, name, java, process_name="front"):
     """The service and its back end."""
     service = SERVICES[name]
@@ -115,7 +124,8 @@ def alone(run, name, java):
     """What the service prints without the daemon, and its exit status."""
     front, back = start(run, name, java, "alone")
     for way in SERVICES[name].ways:
-        run.load(front.port, 100, CONNECTIONS, name=f"alone-{way}", prefix=f"/{way}/", id=f"alone-{way}")
+        run.load(front.port, 100, CONNECTIONS, name=f"alone-{way}", prefix=f"/{way}/", id=f"alone-{way}",
+                 **load_options(SERVICES[name]))
     status = front.stop(20)
     back.stop()
     return printed(front), status
@@ -130,14 +140,15 @@ def expect_same(front, before):
     expect(front.popen.returncode == status, f"ended with {front.popen.returncode}, alone with {status}")
 
 
-def judge_ways(run, spans, services, ways, late_ns=0):
+def judge_ways(run, spans, services, name, late_ns=0):
     """The verdict over all ways, and, of those that are not right, what is wrong with them."""
     front, back = services
+    ways, method = SERVICES[name].ways, "POST" if SERVICES[name].body_ms else "GET"
     total, texts, logs, rest = judge.Verdict(), [], run.read_logs(), list(spans)
     for way in ways:
         ours = [span for span in rest if judge.span_path(span).rsplit("/", 1)[-1].startswith(f"{way}-")]
         rest = [span for span in rest if span not in ours] if len(ours) < len(rest) else []
-        hops = [judge.Hop("server", f"/{way}/{{id}}", outer=way, inner="front", pid=front.pid),
+        hops = [judge.Hop("server", f"/{way}/{{id}}", outer=way, inner="front", pid=front.pid, method=method),
                 judge.Hop("client", "/back/{id}", outer="front", inner="front-back", pid=front.pid),
                 judge.Hop("server", "/back/{id}", outer="front", inner="front-back", pid=back.pid)]
         verdict = run.judge(ours, judge.expand(hops, logs, way, in_flight_before=late_ns), may_be_loose=True)
@@ -154,7 +165,7 @@ def finish(run, daemon, services, name, late_ns, before):
     time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
-    total, texts = judge_ways(run, spans, services, SERVICES[name].ways, late_ns)
+    total, texts = judge_ways(run, spans, services, name, late_ns)
     expect(total.ok, f"{total}; " + "; ".join(texts))
     expect_same(services[0], before)
     return f"{total}, output and exit status as alone"
@@ -172,7 +183,8 @@ def chain(run, name, java, before, requests=600):
     services = front, _ = start(run, name, java)
     daemon, _ = daemon_with_agent(run, front)
     for way in SERVICES[name].ways:
-        run.load(front.port, scaled(requests), CONNECTIONS, name=way, prefix=f"/{way}/", id=way, traceparent=20)
+        run.load(front.port, scaled(requests), CONNECTIONS, name=way, prefix=f"/{way}/", id=way, traceparent=20,
+                 **load_options(SERVICES[name]))
     return finish(run, daemon, services, name, 0, before)
 
 
@@ -181,7 +193,8 @@ def chain_late(run, name, java, before):
     services = front, _ = start(run, name, java)
     ways = SERVICES[name].ways
     loads = [run.load_start(front.port, 4_800 // len(ways), max(2, CONNECTIONS // len(ways)), name=way,
-                            prefix=f"/{way}/", id=way, rate=500 / len(ways)) for way in ways]
+                            prefix=f"/{way}/", id=way, rate=500 / len(ways), **load_options(SERVICES[name]))
+             for way in ways]
     time.sleep(2.5)
     daemon, agent_ns = daemon_with_agent(run, front)
     expect(all(load.running() for load in loads), "a load was over before the agent was in use")

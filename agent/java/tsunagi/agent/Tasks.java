@@ -240,6 +240,19 @@ public final class Tasks {
 		}
 	}
 
+	/** A thread that takes one job after the other runs the next; its stamp may be gone where it took it. */
+	public static void next(Object job) {
+		try {
+			Local local = Context.isOn() ? Local.current() : null;
+
+			if (local == null)
+				return;
+			begin(!local.isOwn && local.tookLast(job) ? local.takenContext : Stamps.oneRuns(job, 0));
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	private static void begin(long context) {
 		Local local = Local.toTake(context);
 
