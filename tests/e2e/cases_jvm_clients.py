@@ -27,9 +27,9 @@ BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 # Where libraries have queues or workers of their own; of the latter the calls may lack a parent.
 MAY_LACK = ["disruptor", "reactor", "rxjava"]
-BY_CALLER = ["grpc-sync", "caller"]
+BY_CALLER = ["grpc-sync", "caller", "guava-future"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
-WAYS = ["guava", "guava-future", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
+WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
         "akka", "scala", "reactor-cold", "rxjava-cold", *BY_CALLER, *MAY_LACK]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
