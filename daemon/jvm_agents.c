@@ -325,22 +325,21 @@ void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns)
 }
 
 struct stop {
+	struct jvm_agents *agents;
 	struct jvm_loader **loaders;
 	size_t n;
 };
 
-/* One that is being switched on is so in some milliseconds. */
-static void agent_await_on(struct agent *agent)
+/*
+ * One that is being switched on is so in some milliseconds, or is not at all. What comes later than that
+ * may leave it on: it is switched off none the less.
+ */
+static void agent_await_on(struct jvm_agents *a, struct agent *agent)
 {
-	struct jvm_loader_result result;
-
-	for (unsigned int ms = 0; ms < STOP_MS / LOADERS_MAX; ms += 5) {
-		if (jvm_loader_has_ended(agent->loader, &result)) {
-			jvm_loader_free(TAKE_PTR(agent->loader));
-			agent_enter(agent, IS_USED, "in use");
-			return;
-		}
-		usleep(5000);
+	for (unsigned int ms = 0; ms < STOP_MS / LOADERS_MAX && agent->loader; ms += 5) {
+		agent_follow(a, agent);
+		if (agent->loader)
+			usleep(5000);
 	}
 }
 
@@ -348,11 +347,14 @@ static int stop_one(struct table_node *node, void *userdata)
 {
 	struct agent *agent = container_of(node, struct agent, node);
 	struct stop *stop = userdata;
+	bool may_be_on = agent->phase == IS_USED;
 
-	if (agent->phase == LOADS && agent->task == JVM_LOADER_ON)
-		agent_await_on(agent);
-	if (agent->phase == IS_USED && jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns,
-						      &stop->loaders[stop->n]) == 0)
+	if (agent->phase == LOADS && agent->task == JVM_LOADER_ON) {
+		agent_await_on(stop->agents, agent);
+		may_be_on = true;
+	}
+	if (may_be_on && jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns,
+					&stop->loaders[stop->n]) == 0)
 		stop->n++;
 	agent_enter(agent, IS_LEFT, "the daemon ends");
 	return 0;
@@ -360,7 +362,8 @@ static int stop_one(struct table_node *node, void *userdata)
 
 void jvm_agents_stop(struct jvm_agents *a)
 {
-	struct stop stop = {.loaders = calloc(MAX(a->agents.n, 1U), sizeof(*stop.loaders))};
+	struct stop stop = {.agents = a,
+			    .loaders = calloc(MAX(a->agents.n, 1U), sizeof(*stop.loaders))};
 	struct jvm_loader_result result;
 
 	if (!stop.loaders)
