@@ -341,7 +341,7 @@ struct jvm_control {
 	__u32 hooks_failed; /* places of known classes that could not be hooked */
 	__s64 slot;         /* as struct proc */
 	__u64 classes;      /* rewritten */
-	/* Jobs and messages that were handed over while the table of those on their way was full. */
+	/* Jobs and messages that found the table of those on their way full, or a thread too deep. */
 	__u64 handovers_lost;
 	char build[40];   /* which agent this is */
 	char reason[152]; /* NUL terminated */
