@@ -6,11 +6,15 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.apache.catalina.Context;
 import org.apache.catalina.startup.Tomcat;
 
 /** Tomcat, whose threads wait for the rest of a request while its poller selects: java zoo.Main PORT BACK_PORT LOG */
 public final class Main {
+	private static final Logger SLOW = Logger.getLogger("org.apache.catalina.util.SessionIdGeneratorBase");
+
 	private Main() {
 	}
 
@@ -34,6 +38,9 @@ public final class Main {
 
 	public static void main(String[] args) throws Exception {
 		Zoo.begin(args);
+
+		/* It says so where its source of random numbers is slow, once a run perhaps. */
+		SLOW.setLevel(Level.SEVERE);
 
 		Path folder = Files.createTempDirectory("zoo");
 		Tomcat tomcat = new Tomcat();
