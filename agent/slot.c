@@ -3,6 +3,7 @@
  * tsunagi.agent.Native. A slot is thread-local at one distance from every thread's pointer, which is
  * how the kernel side finds it.
  */
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "agent.h"
@@ -102,6 +103,13 @@ static jint field_int(JNIEnv *env, jobject object, struct field *field)
 	jfieldID id = object ? field_of(env, object, field) : NULL;
 
 	return id ? (*env)->GetIntField(env, object, id) : -1;
+}
+
+static void JNICALL native_give_way(JNIEnv *env, jclass class)
+{
+	(void)env;
+	(void)class;
+	sched_yield();
 }
 
 static jint JNICALL native_fd(JNIEnv *env, jclass class, jobject descriptor)
@@ -234,6 +242,7 @@ const JNINativeMethod agent_natives[] = {
 	NATIVE("control", "()Ljava/nio/ByteBuffer;", native_control),
 	NATIVE("sockets", "()Ljava/nio/ByteBuffer;", native_sockets),
 	NATIVE("classify", "(I)J", native_classify),
+	NATIVE("giveWay", "()V", native_give_way),
 	NATIVE("fd", "(Ljava/io/FileDescriptor;)I", native_fd),
 	NATIVE("channel", "(Ljava/lang/Object;)I", native_channel),
 	NATIVE("socket", "(Ljava/lang/Object;)I", native_socket),

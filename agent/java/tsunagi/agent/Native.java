@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 
 /**
  * What the other classes cannot do themselves, in slot.c and sockets.c. None of it blocks or makes a
- * system call, but classify().
+ * system call, but classify() and giveWay().
  */
 final class Native {
 	private Native() {
@@ -22,6 +22,9 @@ final class Native {
 
 	/** Finds out what a descriptor is that no hook has seen; returns its word. */
 	static native long classify(int fd);
+
+	/** Lets other threads run first; also the thread that runs a virtual one. */
+	static native void giveWay();
 
 	static native int fd(FileDescriptor descriptor);
 

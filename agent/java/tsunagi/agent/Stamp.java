@@ -8,6 +8,7 @@ final class Stamp extends WeakReference<Object> {
 	final int hash;
 	final boolean isMade;
 	long context;
+	int losses; /* of its lock, when it was stamped */
 	int queued; /* hand-overs to executors that take back what they were given, and have not yet */
 	Stamp next;
 

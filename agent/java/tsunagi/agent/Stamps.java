@@ -3,6 +3,7 @@ package tsunagi.agent;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 
 /**
  * Which context an object was handed over with: a job, a message, a call. The object is not changed,
@@ -17,6 +18,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 public final class Stamps {
 	private static final int CHAIN_MAX = 4;
 	private static final int LOCKS = 64;
+	private static final int LOCK_APART = 16; /* a line of a cache each */
+	private static final int SPINS = 256;
+	private static final int GIVES_WAY_MAX = 4096;
+
+	/* What a lock is. */
+	private static final int FREE = 0;
+	private static final int HELD = 1;
+	private static final int STUCK = 2; /* for so long that nobody waits for it */
 
 	/* What is not stamped; 0 is stamped, and nobody's. */
 	static final long UNKNOWN = -1;
@@ -36,14 +45,20 @@ public final class Stamps {
 	private static final int QUEUED = 3; /* likewise, and it is counted */
 
 	private static final Stamp[] chains = new Stamp[32768];
-	private static final Object[] locks = new Object[LOCKS];
+
+	/*
+	 * No monitors, nor whatever else threads wait for in a queue: virtual threads come here, and the threads
+	 * that run them do so on their own. If one of the former is the next in that queue, and those are behind
+	 * it, none of them ever goes on. So all spin, for some instructions as a rule, and give up at last: whoever
+	 * has the lock may be stopped by a debugger, or have met the end of its stack before it gave it back.
+	 *
+	 * Beside each lock stands how often a stamp was lost for that: those from before may be of other hand-overs
+	 * by now, and are nobody's.
+	 */
+	private static final AtomicIntegerArray locks = new AtomicIntegerArray(LOCKS * LOCK_APART);
+	private static final AtomicInteger expunging = new AtomicInteger();
 	private static final AtomicInteger count = new AtomicInteger();
 	private static final ReferenceQueue<Object> gone = new ReferenceQueue<Object>();
-
-	static {
-		for (int i = 0; i < LOCKS; i++)
-			locks[i] = new Object();
-	}
 
 	private Stamps() {
 	}
@@ -139,23 +154,30 @@ public final class Stamps {
 		int place = place(hash);
 
 		expunge();
-		synchronized (locks[place % LOCKS]) {
+		if (!lock(place)) {
+			locks.incrementAndGet(lockOf(place) + 1);
+			return;
+		}
+		try {
 			for (Stamp stamp = chains[place]; stamp != null; stamp = stamp.next) {
 				if (stamp.hash != hash || stamp.get() != object)
 					continue;
-				again(stamp, context, how);
+				again(stamp, context, how, losses(place));
 				return;
 			}
 			if (context != 0 || how == MIXED || how == QUEUED)
 				add(object, context, hash, how);
+		} finally {
+			unlock(place);
 		}
 	}
 
-	private static void again(Stamp stamp, long context, int how) {
+	private static void again(Stamp stamp, long context, int how, int losses) {
 		if (how == MADE)
 			stamp.context = context;
-		else if (!stamp.isMade && stamp.context != context)
+		else if (stamp.losses != losses || !stamp.isMade && stamp.context != context)
 			stamp.context = 0;
+		stamp.losses = losses;
 		if (how == QUEUED && !stamp.isMade)
 			stamp.queued++;
 	}
@@ -169,6 +191,7 @@ public final class Stamps {
 		int length = 0;
 
 		stamp.context = context;
+		stamp.losses = losses(place);
 		stamp.queued = how == QUEUED ? 1 : 0;
 		stamp.next = chains[place];
 		chains[place] = stamp;
@@ -193,7 +216,9 @@ public final class Stamps {
 			return none;
 		hash = System.identityHashCode(object);
 		place = place(hash);
-		synchronized (locks[place % LOCKS]) {
+		if (!lock(place))
+			return 0;
+		try {
 			Stamp before = null;
 
 			for (Stamp s = chains[place]; s != null; before = s, s = s.next) {
@@ -203,8 +228,10 @@ public final class Stamps {
 					return none;
 				if (goes(s, what))
 					unlink(place, before, s);
-				return s.context;
+				return s.losses == losses(place) ? s.context : 0;
 			}
+		} finally {
+			unlock(place);
 		}
 		return none;
 	}
@@ -229,24 +256,64 @@ public final class Stamps {
 		count.decrementAndGet();
 	}
 
+	private static int lockOf(int place) {
+		return place % LOCKS * LOCK_APART;
+	}
+
+	private static int losses(int place) {
+		return locks.get(lockOf(place) + 1);
+	}
+
+	private static boolean lock(int place) {
+		int lock = lockOf(place);
+
+		for (int i = 0; i < SPINS + GIVES_WAY_MAX; i++) {
+			int state = locks.get(lock);
+
+			if (state == FREE && locks.compareAndSet(lock, FREE, HELD))
+				return true;
+			if (state == STUCK)
+				break;
+			if (i >= SPINS)
+				Native.giveWay();
+		}
+		locks.compareAndSet(lock, HELD, STUCK);
+		Context.lose();
+		return false;
+	}
+
+	private static void unlock(int place) {
+		locks.set(lockOf(place), FREE);
+	}
+
+	/* One thread at a time: the queue has a lock of its own. */
 	private static void expunge() {
 		Reference<?> reference;
 
-		while ((reference = gone.poll()) != null) {
-			Stamp dead = (Stamp) reference;
-			int place = place(dead.hash);
+		if (expunging.get() != 0 || !expunging.compareAndSet(0, 1))
+			return;
+		try {
+			while ((reference = gone.poll()) != null)
+				expungeOne((Stamp) reference);
+		} finally {
+			expunging.set(0);
+		}
+	}
 
-			synchronized (locks[place % LOCKS]) {
-				Stamp before = null;
-				Stamp s = chains[place];
+	private static void expungeOne(Stamp dead) {
+		int place = place(dead.hash);
+		Stamp before = null;
+		Stamp s;
 
-				while (s != null && s != dead) {
-					before = s;
-					s = s.next;
-				}
-				if (s != null)
-					unlink(place, before, s);
-			}
+		if (!lock(place))
+			return;
+		try {
+			for (s = chains[place]; s != null && s != dead; s = s.next)
+				before = s;
+			if (s != null)
+				unlink(place, before, s);
+		} finally {
+			unlock(place);
 		}
 	}
 }
