@@ -16,7 +16,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
  * stays until the last has come back.
  */
 public final class Stamps {
-	private static final int CHAIN_MAX = 4;
+	private static final int CHAIN_MAX = 16;
 	private static final int LOCKS = 64;
 	private static final int LOCK_APART = 16; /* a line of a cache each */
 	private static final int SPINS = 256;
