@@ -47,13 +47,14 @@ public final class Stamps {
 	private static final Stamp[] chains = new Stamp[32768];
 
 	/*
-	 * No monitors, nor whatever else threads wait for in a queue: virtual threads come here, and the threads
-	 * that run them do so on their own. If one of the former is the next in that queue, and those are behind
-	 * it, none of them ever goes on. So all spin, for some instructions as a rule, and give up at last: whoever
-	 * has the lock may be stopped by a debugger, or have met the end of its stack before it gave it back.
+	 * No monitors, nor whatever else threads wait for in a queue: virtual threads come here, and the
+	 * threads that run them do so on their own. If one of the former is the next in that queue, and
+	 * those are behind it, none of them ever goes on. So all spin, for some instructions as a rule,
+	 * and give up at last: whoever has the lock may be stopped by a debugger, or have met the end of
+	 * its stack before it gave it back.
 	 *
-	 * Beside each lock stands how often a stamp was lost for that: those from before may be of other hand-overs
-	 * by now, and are nobody's.
+	 * Beside each lock stands how often a stamp was lost for that: those from before may be of other
+	 * hand-overs by now, and are nobody's.
 	 */
 	private static final AtomicIntegerArray locks = new AtomicIntegerArray(LOCKS * LOCK_APART);
 	private static final AtomicInteger expunging = new AtomicInteger();
@@ -89,7 +90,7 @@ public final class Stamps {
 			store(object, Context.current(), MIXED);
 	}
 
-	/** The same for what takeOne() or oneRuns() is told of, each time: one object may be there many times. */
+	/** The same for what takeOne() or oneRuns() is told of, each time: it may be there many times. */
 	static void queue(Object object) {
 		if (object != null)
 			store(object, Context.current(), QUEUED);
@@ -182,7 +183,7 @@ public final class Stamps {
 			stamp.queued++;
 	}
 
-	/* The newest stands first, and the oldest goes where there are many: by now it has run, as a rule. */
+	/* The newest stands first, the oldest goes where there are many: it has run by now, as a rule. */
 	private static void add(Object object, long context, int hash, int how) {
 		int place = place(hash);
 		Stamp stamp = new Stamp(object, gone, hash, how == MADE);
