@@ -139,6 +139,12 @@ static const struct class_hook byte_channel[] = {
 	AT_EXIT("moveFlushToReadBuffer", "()V", CALL(CHANNELS, "drained", OBJECT, "a0")),
 };
 
+/* Until Ktor 2. */
+static const struct class_hook byte_buffer_channel[] = {
+	AT_ENTRY("flushImpl", "(I)V", CALL(CHANNELS, "flushed", OBJECT, "a0")),
+	AT_EXIT("bytesRead", NULL, CALL(CHANNELS, "drained", OBJECT, "a0")),
+};
+
 #define KOTLINX "kotlinx/coroutines/"
 
 static const struct hook_class classes[] = {
@@ -158,6 +164,7 @@ static const struct hook_class classes[] = {
 	CLASS(KOTLINX "channels/AbstractChannel$Itr", "1.6.4", "1.6.4", iterator),
 	CLASS(KOTLINX "flow/SharedFlowImpl", "1.6.4", "1.11.0", shared_flow),
 	CLASS("io/ktor/utils/io/ByteChannel", "3.5.2", "3.5.2", byte_channel),
+	CLASS("io/ktor/utils/io/ByteBufferChannel", "2.3.7", "2.3.13", byte_buffer_channel),
 };
 
 const struct hook_table hooks_kotlin = {classes, sizeof(classes) / sizeof(*classes)};
