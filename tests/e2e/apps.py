@@ -152,10 +152,18 @@ def python(script, *arguments):
     return [PYTHON, "-B", SOURCES / "python" / script, *arguments]
 
 
-def ktor():
+KTOR_VERSIONS = {
+    "3.5": (),
+    # with kotlinx.coroutines 1.7.1 and OkHttp 4
+    "2.3": ("ktor.version=2.3.13", "netty.version=4.1.128.Final", "kotlin.version=1.9.25"),
+}
+
+
+def ktor(version="3.5"):
     """The Ktor service as one jar; needs Maven and its repository."""
     source = SOURCES / "ktor"
-    target = CACHE / "ktor"
+    target = CACHE / f"ktor-{version}"
     return build(target / "ktor.jar", [source / "pom.xml", *source.glob("src/main/kotlin/*.kt")],
                  ["mvn", "-q", "-B", f"-Dmaven.repo.local={os.environ.get('TSUNAGI_M2', '/var/cache/tsunagi/m2')}",
-                  f"-Dproduct.directory={target}", "package"], cwd=source)
+                  f"-Dproduct.directory={target}", *(f"-D{one}" for one in KTOR_VERSIONS[version]), "package"],
+                 cwd=source)

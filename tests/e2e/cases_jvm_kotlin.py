@@ -31,10 +31,10 @@ def hops(route, load, front, back):
     return chain
 
 
-def ktor(run, engine, client, home=None):
+def ktor(run, engine, client, home=None, version="3.5"):
     need("java", "mvn", "go")
     try:
-        jar = apps.ktor()
+        jar = apps.ktor(version)
     except apps.BuildFailed as error:
         raise Failure(f"Ktor service: {error}") from None
     back = run.app("back", [apps.go_chain(), "back", "{port}", "{log}"])
@@ -54,10 +54,10 @@ def judge_loads(run, daemon, services, loads, late_ns=0):
     return expect_true(spans, expected)
 
 
-def chain(run, engine, client, routes=ROUTES, home=None, share=None):
+def chain(run, engine, client, routes=ROUTES, home=None, share=None, version="3.5"):
     """200 requests in order, 1,000 at 16 and 1,000 at 64 connections, each route's 'share' of them (by default all make
     so many together); the verdict as text."""
-    services = front, _ = ktor(run, engine, client, home)
+    services = front, _ = ktor(run, engine, client, home, version)
     daemon = run.daemon(run.config(AUTO))
     await_agent(daemon, front)
     loads = []
@@ -70,9 +70,9 @@ def chain(run, engine, client, routes=ROUTES, home=None, share=None):
     return judge_loads(run, daemon, services, loads)
 
 
-def chain_late(run, engine, client, routes=ROUTES, home=None):
+def chain_late(run, engine, client, routes=ROUTES, home=None, version="3.5"):
     """The agent comes after 1,000 requests, when all connections and coroutines are there, and these go on."""
-    services = front, _ = ktor(run, engine, client, home)
+    services = front, _ = ktor(run, engine, client, home, version)
     running = [run.load_start(front.port, 4_800 // len(routes), 16, name=f"late-{route}", prefix=f"/{route}/",
                               id=f"late-{route}", rate=500 / len(routes)) for route in routes]
     time.sleep(2)
@@ -85,16 +85,18 @@ def chain_late(run, engine, client, routes=ROUTES, home=None):
     return judge_loads(run, daemon, services, [(route, f"late-{route}") for route in routes], late_ns)
 
 
-def make(engine, client, java=17, late=False):
+def make(engine, client, java=17, late=False, version="3.5"):
     def case(run):
         home = apps.java_home(str(java)) if java != 17 else None
         if java != 17 and not home:
             raise Skip(f"no Java {java} here")
         routes = ROUTES if java < 21 else (*ROUTES, "vt")
-        return (chain_late if late else chain)(run, engine, client, routes, home)
-    case.__doc__ = f"Ktor's {engine} engine, {client} calls, Java {java}{', the agent comes late' if late else ''}."
-    version = java if java != 17 else ""
-    case.__name__ = f"case_ktor{version}_{engine}_{client}{'_late' if late else ''}".replace("-", "_")
+        return (chain_late if late else chain)(run, engine, client, routes, home, version=version)
+    when = ", the agent comes late" if late else ""
+    case.__doc__ = f"Ktor {version}'s {engine} engine, {client} calls, Java {java}{when}."
+    words = [f"ktor{java if java != 17 else ''}", engine, client]
+    words += ([version.replace(".", "_")] if version != "3.5" else []) + (["late"] if late else [])
+    case.__name__ = f"case_{'_'.join(words)}".replace("-", "_")
     case.__module__ = __name__
     globals()[case.__name__] = case
 
@@ -109,3 +111,5 @@ make("cio", "cio", late=True)
 make("netty-epoll", "okhttp-enqueue", late=True)
 make("netty-nio", "cio", java=21, late=True)
 make("cio", "okhttp", java=25)
+make("netty-nio", "okhttp-enqueue", version="2.3")
+make("cio", "cio", late=True, version="2.3")

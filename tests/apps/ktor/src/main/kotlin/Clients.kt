@@ -37,7 +37,7 @@ private fun ktor(engine: HttpClientEngine): Client {
 /* Beyond five at a time OkHttp's calls wait for one another. */
 private fun wide() = okhttp3.Dispatcher().apply { maxRequestsPerHost = 256; maxRequests = 256 }
 
-private fun Response.read() = use { it.body.string(); it.code }
+private fun Response.read() = use { it.body?.string(); it.code }
 
 private fun okhttp(isQueued: Boolean): Client {
 	val http = OkHttpClient()
