@@ -232,6 +232,12 @@ struct proc {
 	 * thread pointer; 0: there is no agent.
 	 */
 	__s64 jvm_slot;
+	/*
+	 * By user space: where the process has the code that Go's linker wrote, and how much it is; 0:
+	 * not known. C in the same program, and in libraries, is elsewhere.
+	 */
+	__u64 go_text;
+	__u64 go_text_bytes;
 };
 
 /* So many responses, each by the thread that received the request, and a process is proven. */
@@ -564,6 +570,8 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	X(COUNT_INSERT_DROPPED, "insert_dropped", "sends refused: a line could not be taken out") \
 	X(COUNT_INSERT_FULL, "insert_full",                                                       \
 	  "connections without ours: the table is full, or somebody else has the socket")         \
+	X(COUNT_INSERT_NOT_GO, "insert_not_go",                                                   \
+	  "connections without ours: blocking, or not made by Go's own code")                     \
 	X(COUNT_INSERT_BUSY, "insert_busy",                                                       \
 	  "sends not followed: the memory for it was in use (preemptible kernels)")
 

@@ -23,6 +23,32 @@
 
 /* --- connections */
 
+/* Where the code is that made the current system call; 0: not known. */
+static __always_inline __u64 user_address(void)
+{
+	const struct pt_regs *regs = user_registers();
+
+#if defined(__TARGET_ARCH_x86)
+	return regs ? READ(regs, ip) : 0;
+#elif defined(__TARGET_ARCH_arm64)
+	return regs ? READ(regs, pc) : 0;
+#endif
+}
+
+/*
+ * Whether a socket that connects is one of Go's own. What C in the same process has may be blocking,
+ * and be asked how many bytes wait, to both of which a socket in the map gives other answers. Go's
+ * are never blocking, and are connected by its own code; C calls libc, which is somewhere else.
+ */
+static __always_inline bool is_of_go(struct bpf_sock *sk, const struct proc *proc)
+{
+	const struct sock *full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
+
+	if (!full || !(BPF_CORE_READ(full, sk_socket, file, f_flags) & O_NONBLOCK))
+		return false;
+	return !proc->go_text_bytes || user_address() - proc->go_text < proc->go_text_bytes;
+}
+
 /* In the process that connects. */
 static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 {
@@ -33,8 +59,12 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 	if (!selected[pid % SELECTED_SLOTS] || !sk)
 		return;
 	proc = bpf_map_lookup_elem(&procs, &pid);
-	if (proc && (proc->flags & PROC_PROPAGATES))
+	if (!proc || !(proc->flags & PROC_PROPAGATES))
+		return;
+	if (is_of_go(sk, proc))
 		bpf_sk_storage_get(&insertions, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	else
+		count(COUNT_INSERT_NOT_GO);
 }
 
 /* Wherever the answer to that came in. */

@@ -41,6 +41,9 @@ enum { false = 0, true = 1 };
 #define TCP_LAST_ACK    9
 #define TCP_LISTEN      10
 
+/* include/uapi/asm-generic/fcntl.h; of both architectures */
+#define O_NONBLOCK 04000
+
 #define RCV_SHUTDOWN  1
 #define SEND_SHUTDOWN 2
 
@@ -110,8 +113,13 @@ struct net {
 
 enum sock_flags { SOCK_ZEROCOPY };
 
+struct socket {
+	struct file *file;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
 	__u16 sk_protocol;
 	__u8 sk_shutdown;
 	int sk_err;
@@ -248,6 +256,7 @@ struct inode {
 
 struct file {
 	struct inode *f_inode;
+	unsigned int f_flags;
 };
 
 struct vm_area_struct {
@@ -282,6 +291,7 @@ struct pt_regs {
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;
+	unsigned long ip;
 	unsigned long cs;
 	unsigned long sp;
 };
@@ -292,6 +302,7 @@ struct user_pt_regs {
 };
 struct pt_regs {
 	__u64 regs[31];
+	__u64 pc;
 	__s32 syscallno;
 };
 #endif

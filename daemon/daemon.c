@@ -144,6 +144,8 @@ int daemon_select(void *userdata, const struct process *p)
 						.propagates = propagates,
 						.go_layout = go.layout,
 						.go_bias = go.bias,
+						.go_text = go.text,
+						.go_text_bytes = go.text_bytes,
 						.jvm_slot = jvm_slot,
 					});
 	/* Those that it makes from now on are taken in by the kernel side. */

@@ -46,6 +46,7 @@ struct go_executable {
 	uint32_t layout; /* 0: its goroutines cannot be told */
 	bool is_pie;
 	uint64_t text_address, text_offset; /* of its code, in memory and in the file, unbiased */
+	uint64_t text_bytes;                /* 0: not known */
 	bool is_followed; /* requests are followed into goroutines, or it was tried */
 	struct go_probe_layout facts;
 	const char *why_not;          /* NULL: its calls have parents */

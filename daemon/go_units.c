@@ -264,6 +264,10 @@ static int set_up(struct go_units *u, struct go_executable *e, int fd)
 		e->why_not = "its executable could not be read";
 		return 0;
 	}
+	e->is_pie = program->is_pie;
+	e->text_address = program->text_address;
+	e->text_offset = program->text_offset;
+	e->text_bytes = program->reason ? 0 : program->text_bytes;
 	if (!go_layout_has_goroutines(program)) {
 		e->why_not = "the fields of its runtime are not known";
 		return 0;
@@ -275,9 +279,6 @@ static int set_up(struct go_units *u, struct go_executable *e, int fd)
 		return r == -ENOMEM ? r : 0;
 	}
 	e->layout = (uint32_t)r;
-	e->is_pie = program->is_pie;
-	e->text_address = program->text_address;
-	e->text_offset = program->text_offset;
 	note_sites(e, program);
 	e->why_not = want_calls(e, program);
 	want_routers(e, program);
@@ -446,6 +447,10 @@ int go_units_add(struct go_units *u, const struct process *p, struct go_facts *r
 	}
 	ret->layout = user->executable->layout;
 	ret->bias = user->bias;
+	if (user->executable->text_bytes && (user->bias || !user->executable->is_pie)) {
+		ret->text = user->executable->text_address + user->bias;
+		ret->text_bytes = user->executable->text_bytes;
+	}
 	return 0;
 }
 

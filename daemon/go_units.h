@@ -31,6 +31,7 @@ DEFINE_CLEANUP(struct go_units *, go_units_free)
 struct go_facts {
 	uint32_t layout; /* 0: its goroutines cannot be told */
 	uint64_t bias;
+	uint64_t text, text_bytes; /* Go's own code, as the process has it; 0: not known */
 };
 
 /* A Go process is to be traced, perhaps not for the first time. Returns 0 or -ENOMEM. */

@@ -128,6 +128,7 @@ static int read_functions(struct go_file *file, struct go_program *program,
 		return 0;
 	}
 	program->text_address = ret_table->text;
+	program->text_bytes = ret_table->end_text - ret_table->text;
 	if (ret_table->quantum != (program->is_arm64 ? 4 : 1) ||
 	    elf_image_offset_of(image, ret_table->text, 1, &program->text_offset)) {
 		give_up(program, "the program's function table is another machine's");

@@ -115,6 +115,7 @@ static int check_module(struct go_file *file, uint64_t address, struct go_table 
 	if (t->text != 0 && t->text != words[MODULE_TEXT])
 		return ELF_SHORT;
 	t->text = words[MODULE_TEXT];
+	t->end_text = words[MODULE_END_TEXT];
 
 	r = read_bound(file, t, 0, &first);
 	if (r == 0)

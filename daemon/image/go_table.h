@@ -15,7 +15,7 @@
 
 struct go_table {
 	uint64_t offset, address;
-	uint64_t text;               /* address of runtime.text */
+	uint64_t text, end_text;     /* addresses of runtime.text and runtime.etext */
 	uint64_t n;                  /* functions */
 	uint64_t names, names_bytes; /* offsets in the file, and sizes */
 	uint64_t stacks, stacks_bytes;

@@ -95,6 +95,8 @@
 	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
 	X(METRIC_PROPAGATION_CONNECTIONS_MISSED, "propagation_connections_missed",                 \
 	  "connections older than the daemon whose requests go without our traceparent")           \
+	X(METRIC_PROPAGATION_CONNECTIONS_BLOCKING, "propagation_connections_blocking",             \
+	  "connections older than the daemon without our traceparent: they are not Go's")          \
 	X(METRIC_PROPAGATION_SUSPENDED, "propagation_suspended",                                   \
 	  "times that no request was given our traceparent for a while: TCP was short of memory")  \
 	X(METRIC_PROPAGATION_LIMITED, "propagation_limited",                                       \

@@ -172,6 +172,11 @@ static void take_socket(struct own_sockets *own, int fd)
 
 	if (!is_made(own, fd, 1U << TCP_ESTABLISHED | 1U << TCP_SYN_SENT))
 		return;
+	/* Go's are never blocking: it is one of C in the same process. */
+	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) {
+		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_BLOCKING);
+		return;
+	}
 	/* What is known of one that was taken out stays. */
 	r = bpf_map__update_elem(own->insert->insertions, &fd, sizeof(fd), &insertion,
 				 sizeof(insertion), BPF_NOEXIST);

@@ -71,6 +71,28 @@ static void pair_close(struct pair *p)
 	p->client = p->server = -1;
 }
 
+/* As Go does it: only such sockets are taken in. From then on it is a blocking one. */
+static bool connect_as_go(struct pair *p, const struct sockaddr_in *address)
+{
+	struct pollfd ready = {.events = POLLOUT};
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	p->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (p->client < 0)
+		return false;
+	set_patience(p->client);
+	if (connect(p->client, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
+	    errno != EINPROGRESS)
+		return false;
+	ready.fd = p->client;
+	if (poll(&ready, 1, WAIT_MS) != 1 ||
+	    getsockopt(p->client, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+		return false;
+	errno = error;
+	return !error && fcntl(p->client, F_SETFL, 0) == 0;
+}
+
 static bool pair_open(struct pair *p)
 {
 	struct sockaddr_in address;
@@ -78,9 +100,7 @@ static bool pair_open(struct pair *p)
 
 	if (listener < 0)
 		return fail(p, "cannot listen: %s", strerror(-listener));
-	p->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	set_patience(p->client);
-	if (p->client < 0 || connect(p->client, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (!connect_as_go(p, &address))
 		return fail_errno(p, "cannot connect");
 	p->server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (p->server < 0)

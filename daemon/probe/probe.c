@@ -327,6 +327,8 @@ int probe_process_set(struct probe *p, const struct probe_process *process)
 			 (process->propagates ? PROC_PROPAGATES : 0),
 		.go_layout = process->go_layout,
 		.go_bias = process->go_bias,
+		.go_text = process->go_text,
+		.go_text_bytes = process->go_text_bytes,
 		.jvm_slot = process->jvm_slot,
 	};
 	struct bpf_map *procs = p->tap.procs;

@@ -64,12 +64,14 @@ void probe_reader_sleeps(struct probe *p);
  */
 struct probe_process {
 	uint32_t pid, proc_id;
-	bool has_thread_units; /* its threads are units of work */
-	bool propagates;       /* its requests carry 'traceparent' on (insert.h) */
-	bool passes_on;        /* what it forks is followed at once, first under proc_id 0 */
-	uint32_t go_layout;    /* of go_probe_set_layout(); 0: none */
-	uint64_t go_bias;      /* what to add to the addresses of its file */
-	int64_t jvm_slot;      /* of the agent in its JVM (struct proc of bpf/abi.h); 0: none */
+	bool has_thread_units;  /* its threads are units of work */
+	bool propagates;        /* its requests carry 'traceparent' on (insert.h) */
+	bool passes_on;         /* what it forks is followed at once, first under proc_id 0 */
+	uint32_t go_layout;     /* of go_probe_set_layout(); 0: none */
+	uint64_t go_bias;       /* what to add to the addresses of its file */
+	uint64_t go_text;       /* where Go's own code is in it, */
+	uint64_t go_text_bytes; /* and how much; 0: not known */
+	int64_t jvm_slot;       /* of the agent in its JVM (struct proc of bpf/abi.h); 0: none */
 };
 int probe_process_set(struct probe *p, const struct probe_process *process);
 void probe_process_remove(struct probe *p, uint32_t pid);

@@ -115,7 +115,8 @@ struct ends {
 
 static struct ends e;
 
-static void open_ends(int send_bytes)
+/* 'kind': SOCK_NONBLOCK, as Go's are, or 0. */
+static void open_ends_of(int send_bytes, int kind)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
 				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -126,15 +127,25 @@ static void open_ends(int send_bytes)
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
-	e.client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	e.client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | kind, 0);
 	assert_int_equal(setsockopt(e.client, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(int)), 0);
-	assert_int_equal(connect(e.client, (struct sockaddr *)&address, sizeof(address)), 0);
+	if (connect(e.client, (struct sockaddr *)&address, sizeof(address)) < 0)
+		assert_int_equal(errno, EINPROGRESS);
 	setsockopt(e.client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	fcntl(e.client, F_SETFL, O_NONBLOCK);
 	e.server = accept(listener, NULL, NULL);
 	assert_true(e.server >= 0);
 	close(listener);
 	e.n_sent = e.n_got = 0;
+}
+
+static void open_ends(int send_bytes)
+{
+	struct pollfd ready = {.events = POLLOUT};
+
+	open_ends_of(send_bytes, SOCK_NONBLOCK);
+	ready.fd = e.client;
+	assert_int_equal(poll(&ready, 1, 1000), 1);
 }
 
 /* Up to 'max' bytes, of those that come within 'wait_ms'. */
@@ -357,6 +368,61 @@ static void test_suspend_failed_send(void **state)
 	assert_int_equal(insert_resume(insert, &(struct probe_refusal){0}), 0);
 }
 
+/* --- sockets of C in a Go process */
+
+static void set_self(uint64_t text, uint64_t text_bytes)
+{
+	struct probe_process self = {.pid = (uint32_t)getpid(),
+				     .proc_id = 5,
+				     .propagates = true,
+				     .go_text = text,
+				     .go_text_bytes = text_bytes};
+
+	assert_int_equal(probe_process_set(probe, &self), 0);
+}
+
+/* One that is made, and one that is there already. */
+static void test_blocking(void **state)
+{
+	uint64_t before = counter("insert_not_go");
+
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends_of(0, 0);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_not_go"), before + 1);
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_true(is_inserted_into()); /* it is not blocking any more */
+	close_ends();
+	open_ends_of(0, 0);
+	fcntl(e.client, F_SETFL, 0);
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_false(is_inserted_into());
+	close_ends();
+}
+
+/* By where the call comes from: here from libc. */
+static void test_whose_code(void **state)
+{
+	uint64_t connects = (uint64_t)(uintptr_t)connect & ~4095ULL, before;
+
+	(void)state;
+	if (!insert)
+		skip();
+	set_self(connects, 1 << 20);
+	open_ends(0);
+	assert_true(is_inserted_into());
+	close_ends();
+	before = counter("insert_not_go");
+	set_self(connects - (1 << 20), 1 << 20);
+	open_ends(0);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_not_go"), before + 1);
+	close_ends();
+	set_self(0, 0);
+}
+
 /* Many of them. */
 static void test_suspend_many(void **state)
 {
@@ -430,9 +496,10 @@ static void test_foreign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_checks),  cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_suspend), cmocka_unit_test(test_suspend_many),
-		cmocka_unit_test(test_foreign), cmocka_unit_test(test_suspend_failed_send),
+		cmocka_unit_test(test_checks),   cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_suspend),  cmocka_unit_test(test_suspend_many),
+		cmocka_unit_test(test_blocking), cmocka_unit_test(test_whose_code),
+		cmocka_unit_test(test_foreign),  cmocka_unit_test(test_suspend_failed_send),
 	};
 
 	if (geteuid() != 0) {

@@ -137,6 +137,15 @@ def go_hand():
                  ["go", "build", "-buildvcs=false", "-o", CACHE / "hand", "."], cwd=source)
 
 
+def go_cgo(form):
+    """Go and C in one program, linked in one of three ways."""
+    source, product = SOURCES / "gocgo", CACHE / f"cgo-{form}"
+    flags = {"plain": [], "pie": ["-buildmode=pie"], "static": ["-ldflags=-linkmode external -extldflags -static"]}
+    return build(product, [*source.glob("*.go"), source / "go.mod"],
+                 ["go", "build", "-buildvcs=false", "-tags=netgo", *flags[form], "-o", product, "."], cwd=source,
+                 env={**os.environ, "CGO_ENABLED": "1"})
+
+
 def go_sdk():
     """Its modules come from the proxy the first time."""
     source, folder = SOURCES / "gosdk", CACHE / "gosdk"

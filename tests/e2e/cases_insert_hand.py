@@ -127,3 +127,56 @@ def case_insert_retry(run):
     tried = sum(len(headers) == 2 for headers in attempts.values())
     expect(tried == n, f"only {tried} of {n} were tried twice")
     return f"{n} calls that were tried twice"
+
+
+class Service(Peer):
+    """One that takes its time for what begins with /slow."""
+
+    def answer(self, conn):
+        got = b""
+        while data := conn.recv(65536):
+            got += data
+            while b"\r\n\r\n" in got:
+                head, _, got = got.partition(b"\r\n\r\n")
+                self.heads.append(head + b"\r\n\r\n")
+                if head.startswith(b"GET /slow"):
+                    time.sleep(0.6)
+                conn.sendall(ANSWER)
+
+
+def expect_as_without(client, peer, name, is_blocking):
+    """C's connection is what it would be without the daemon."""
+    told = client.command(f"ask /{name}")
+    peer.newest(f"/{name}", 0)
+    expect(told == f"waiting {len(ANSWER)} {len(ANSWER)}", f"{name}: {told}")
+    if is_blocking:
+        told = client.command(f"wait /slow-{name}")
+        peer.newest(f"/slow-{name}", 0)
+        expect(told == f"came {len(ANSWER)}", f"{name}, a receive with a signal in it: {told}")
+
+
+def case_insert_cgo(run):
+    """C in a Go process: its connections, blocking or not, made before or later, are none of the daemon's; Go's are."""
+    need("go", "gcc")
+    peer = Service()
+    clients = []
+    for form in ("plain", "pie", "static"):
+        clients.append(run.start(form, [apps.go_cgo(form), peer.port], stdin=subprocess.PIPE, cwd=run.apps))
+        clients[-1].command("open blocking")
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    for client in clients:
+        wait_until(lambda pid=client.pid: process_state(daemon, pid) == "traced", 20, "a client that is traced")
+        expect_as_without(client, peer, "older", True)
+        for i in range(3):
+            client.command(f"go /go-{i}")
+            peer.newest(f"/go-{i}", 1)
+        for kind in ("blocking", "free"):
+            expect(client.command(f"open {kind}") == "opened true", "cannot connect")
+            expect_as_without(client, peer, kind, kind == "blocking")
+        client.command("go /go-later")
+        peer.newest("/go-later", 1)
+    counters = daemon.counters()
+    expect(counters["insert_not_go"] == 2 * len(clients), f"{counters['insert_not_go']} connections of C")
+    expect(counters["propagation_connections_blocking"] == len(clients), "not all older connections were seen")
+    return f"{counters['inserted']} lines, {counters['insert_not_go']} connections of C"
