@@ -71,6 +71,9 @@ static void handle_event(void *userdata, const struct event *event)
 {
 	struct daemon *d = userdata;
 
+	/* The self-test of insertion, made while others are traced. */
+	if (event->proc_id == INSERT_CHECK_PROC_ID)
+		return;
 	d->event_ns = event->time_ns;
 	if (event->type == EVENT_PROCESS)
 		discover_event(d->discover, event);
@@ -594,6 +597,8 @@ static int daemon_start(struct daemon *d)
 
 static void daemon_stop(struct daemon *d)
 {
+	/* Nobody looks at TCP's memory any more. */
+	propagation_stop(d);
 	drain(d);
 	jvm_agents_stop(d->jvm);
 	/* While spans are sent: it takes the kernel a while. */

@@ -81,6 +81,7 @@ bool propagation_applies(const struct daemon *d, const struct process *p);
 void propagation_take_connections(struct daemon *d, const struct process *p);
 void propagation_drop_connections(struct daemon *d, const struct process *p);
 void propagation_tick(struct daemon *d, uint64_t now);
+void propagation_stop(struct daemon *d);
 
 /* daemon.c: tells the kernel side of a process, again if it was told before. */
 int daemon_select(void *userdata, const struct process *p);

@@ -24,6 +24,43 @@ bool propagation_is_wanted(const struct config *config)
 	return is_wanted;
 }
 
+static bool is_short(struct daemon *d)
+{
+	struct tcp_memory memory;
+
+	/* What cannot be looked at may be short. */
+	if (tcp_memory_read("/proc", &memory) < 0)
+		return true;
+	tcp_memory_judge(&d->tcp_memory, &memory, now_ns(CLOCK_MONOTONIC));
+	return d->tcp_memory.is_short;
+}
+
+static void note_shortage(struct daemon *d)
+{
+	if (d->insert_is_suspended)
+		return;
+	log_warning("TCP is short of memory: requests carry no 'traceparent' to other hosts until "
+		    "there is enough");
+	metrics_increment(METRIC_PROPAGATION_SUSPENDED);
+	d->insert_is_suspended = true;
+	d->insert_wakes = WAKES;
+}
+
+/*
+ * The self-test. One that fails while memory is short says nothing of the kernel. Returns 0 also if
+ * it failed, INSERT_REFUSED, or a negative errno.
+ */
+static int check(struct daemon *d, bool has_reader)
+{
+	int r = insert_check(d->insert, d->probe, has_reader, &d->insert_refusal);
+
+	if (r || !insert_why_not(d->insert) || !is_short(d))
+		return r;
+	insert_check_again(d->insert);
+	note_shortage(d);
+	return 0;
+}
+
 static int start(struct daemon *d)
 {
 	struct tcp_memory memory;
@@ -43,13 +80,19 @@ static int start(struct daemon *d)
 	r = tcp_memory_groups_find("/proc", &d->tcp_groups);
 	if (r < 0)
 		return r;
-	return insert_new(d->probe, &d->insert, &d->insert_refusal);
+	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
+	if (r)
+		return r;
+	if (!is_short(d))
+		return check(d, false);
+	note_shortage(d);
+	return 0;
 }
 
 /* Why it is not done, for good. */
 static const char *why_never(const struct daemon *d)
 {
-	if (d->insert)
+	if (d->insert && !d->insert_refusal.reason[0])
 		return insert_why_not(d->insert);
 	return d->insert_refusal.reason[0] ? d->insert_refusal.reason
 					   : "not configured (propagate)";
@@ -133,13 +176,7 @@ static int wake(const struct process *p, void *userdata)
 
 static void suspend(struct daemon *d)
 {
-	if (!d->insert_is_suspended) {
-		log_warning("TCP is short of memory: requests carry no 'traceparent' to other "
-			    "hosts until there is enough");
-		metrics_increment(METRIC_PROPAGATION_SUSPENDED);
-		d->insert_is_suspended = true;
-		d->insert_wakes = WAKES;
-	}
+	note_shortage(d);
 	insert_suspend(d->insert);
 	if (!d->insert_wakes)
 		return;
@@ -147,18 +184,42 @@ static void suspend(struct daemon *d)
 	discover_walk(d->discover, wake, d);
 }
 
+/* The first time, if there was no memory for the self-test at the start. */
+static void begin_late(struct daemon *d)
+{
+	const char *why_not;
+	int r = check(d, true);
+
+	if (r < 0) {
+		errno = -r;
+		log_ratelimited(LOG_LEVEL_WARNING,
+				"Cannot test the insertion of headers, trying later: %m");
+		return;
+	}
+	why_not = why_never(d);
+	if (why_not) {
+		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
+		d->insert_is_suspended = false;
+	}
+}
+
 static void resume(struct daemon *d)
 {
 	struct probe_refusal refusal;
-	int r = insert_resume(d->insert, &refusal);
+	int r;
 
+	if (!insert_is_checked(d->insert))
+		begin_late(d);
+	if (!insert_is_checked(d->insert) || why_never(d))
+		return;
+	r = insert_resume(d->insert, &refusal);
 	if (r) {
 		errno = r < 0 ? -r : EOPNOTSUPP;
 		log_ratelimited(LOG_LEVEL_WARNING,
 				"Cannot take connections in again, trying later: %m");
 		return;
 	}
-	log_info("TCP has enough memory again: requests carry 'traceparent' to other hosts");
+	log_info("TCP has enough memory: requests carry 'traceparent' to other hosts");
 	d->insert_is_suspended = false;
 	discover_walk(d->discover, take, d);
 }
@@ -194,18 +255,20 @@ static void look_at_limits(struct daemon *d, uint64_t now)
 
 void propagation_tick(struct daemon *d, uint64_t now)
 {
-	struct tcp_memory memory;
-	bool is_known;
-
 	if (why_never(d))
 		return;
-	/* What cannot be looked at may be short. */
-	is_known = tcp_memory_read("/proc", &memory) >= 0;
-	if (is_known)
-		tcp_memory_judge(&d->tcp_memory, &memory, now);
-	if (!is_known || d->tcp_memory.is_short)
+	if (is_short(d))
 		suspend(d);
 	else if (d->insert_is_suspended)
 		resume(d);
 	look_at_limits(d, now);
+}
+
+/* Whoever would come to wait for memory while the daemon ends is told now. */
+void propagation_stop(struct daemon *d)
+{
+	if (why_never(d))
+		return;
+	insert_suspend(d->insert);
+	discover_walk(d->discover, wake, d);
 }

@@ -8,10 +8,14 @@
 #include <mntent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "abi.h"
 #include "base/log.h"
@@ -21,6 +25,7 @@
 
 #define HIERARCHIES_MAX 4    /* there is one; it may be mounted several times, or in parts */
 #define DESCRIPTORS_MAX 4096 /* of one process */
+#define CHECK_SECONDS   30   /* for the self-test, of which each failure may take some */
 #define PORTS_MAX       64   /* that one process listens on */
 
 struct insert {
@@ -29,6 +34,7 @@ struct insert {
 	struct bpf_link *links[HIERARCHIES_MAX];
 	size_t n_links;
 	struct insert_result results[_INSERT_CHECK_MAX];
+	bool is_checked;
 	char why_not[256];
 };
 
@@ -304,7 +310,7 @@ void insert_suspend(struct insert *i)
 
 int insert_resume(struct insert *i, struct probe_refusal *ret_refusal)
 {
-	return attach_connections(i, ret_refusal);
+	return i->n_links ? 0 : attach_connections(i, ret_refusal);
 }
 
 /* --- start */
@@ -331,25 +337,120 @@ static int forget_test(struct probe *p)
 	return r;
 }
 
-static int run_checks(struct insert *i, struct probe *p)
+struct check_area {
+	struct insert_result results[_INSERT_CHECK_MAX];
+	bool is_done;
+};
+
+/* In a process of its own, once it has been told to begin. */
+static void check_in_child(struct insert *i, struct check_area *area, int begin)
 {
-	struct probe_process self = {
-		.pid = (uint32_t)getpid(),
-		.proc_id = UINT32_MAX,
+	char any;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(CHECK_SECONDS);
+	if (read(begin, &any, 1) == 1) {
+		insert_check_run(is_in_map, i, area->results);
+		area->is_done = true;
+	}
+	_exit(0);
+}
+
+static int begin_checks(struct probe *p, pid_t child, int begin)
+{
+	struct probe_process process = {
+		.pid = (uint32_t)child,
+		.proc_id = INSERT_CHECK_PROC_ID,
 		.propagates = true,
 	};
-	int r;
+	int r = probe_process_set(p, &process);
 
-	r = probe_process_set(p, &self);
 	if (r < 0)
 		return r;
-	insert_check_run(is_in_map, i, i->results);
-	probe_process_remove(p, self.pid);
+	return write(begin, "", 1) == 1 ? 0 : -errno;
+}
+
+/*
+ * By a child: what this process itself connects to meanwhile, in other threads, is none of it. If it
+ * cannot be told to begin it ends.
+ */
+static int run_checks_in(struct insert *i, struct probe *p, struct check_area *area)
+{
+	_cleanup_(closep) int begin = -1;
+	int ends[2], r;
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		check_in_child(i, area, ends[0]);
+	}
+	r = child < 0 ? -errno : 0;
+	close(ends[0]);
+	begin = ends[1];
+	if (r < 0)
+		return r;
+	r = begin_checks(p, child, begin);
+	closep(&begin);
+	begin = -1;
+	waitpid(child, NULL, 0);
+	probe_process_remove(p, (uint32_t)child);
+	return r;
+}
+
+static void judge_checks(struct insert *i, const struct check_area *area)
+{
+	i->why_not[0] = '\0';
+	if (!area->is_done)
+		snprintf(i->why_not, sizeof(i->why_not), "the self-test did not end");
+	memcpy(i->results, area->results, sizeof(i->results));
 	for (size_t n = 0; n < _INSERT_CHECK_MAX; n++)
 		if (i->results[n].matters && i->results[n].failure[0] && !i->why_not[0])
 			snprintf(i->why_not, sizeof(i->why_not), "%s: %s", i->results[n].name,
 				 i->results[n].failure);
-	return forget_test(p);
+	i->is_checked = true;
+}
+
+static int run_checks(struct insert *i, struct probe *p)
+{
+	struct check_area *area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (area == MAP_FAILED)
+		return -errno;
+	r = run_checks_in(i, p, area);
+	if (r >= 0)
+		judge_checks(i, area);
+	munmap(area, sizeof(*area));
+	return r;
+}
+
+int insert_check(struct insert *i, struct probe *p, bool has_reader,
+		 struct probe_refusal *ret_refusal)
+{
+	int r = i->n_links ? 0 : attach_connections(i, ret_refusal);
+
+	if (!r)
+		r = run_checks(i, p);
+	if (!r && !has_reader)
+		r = forget_test(p);
+	if (r || i->why_not[0])
+		detach_connections(i);
+	return r;
+}
+
+void insert_check_again(struct insert *i)
+{
+	i->is_checked = false;
+	i->why_not[0] = '\0';
+}
+
+bool insert_is_checked(const struct insert *i)
+{
+	return i->is_checked;
 }
 
 int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal)
@@ -377,11 +478,6 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(errno));
 		return INSERT_REFUSED;
 	}
-	r = attach_connections(i, ret_refusal);
-	if (!r)
-		r = run_checks(i, p);
-	if (r)
-		return r;
 	*ret = TAKE_PTR(i);
 	return 0;
 }
@@ -396,7 +492,7 @@ void insert_free(struct insert *i)
 
 const struct insert_result *insert_results(const struct insert *i)
 {
-	return i->results;
+	return i->is_checked ? i->results : NULL;
 }
 
 const char *insert_why_not(const struct insert *i)

@@ -36,16 +36,29 @@ struct insert_result {
 };
 
 /*
- * Uses the maps and programs of 'p', which must outlive it and whose ring has no reader yet: the
- * records of the test are taken out of it. Returns 0, INSERT_REFUSED with the reason in
- * 'ret_refusal', or a negative errno.
+ * Uses the maps and programs of 'p', which must outlive it. No connection is taken in before
+ * insert_check(). Returns 0, INSERT_REFUSED with the reason in 'ret_refusal', or a negative errno.
  */
 enum { INSERT_REFUSED = 1 };
 int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal);
 void insert_free(struct insert *i); /* NULL is allowed */
 DEFINE_CLEANUP(struct insert *, insert_free)
 
-/* The outcome of the test, _INSERT_CHECK_MAX rows; valid also if a check failed. */
+/*
+ * The self-test, by a child of this process: it takes some milliseconds, and seconds if something
+ * fails. Connections are taken in from then on if insert_why_not() has nothing against it. Without a
+ * reader of the ring all that the test left there and in the counters is forgotten; else the events
+ * of INSERT_CHECK_PROC_ID are nobody's. Returns as insert_new().
+ */
+#define INSERT_CHECK_PROC_ID UINT32_MAX
+int insert_check(struct insert *i, struct probe *p, bool has_reader,
+		 struct probe_refusal *ret_refusal);
+
+/* It was made at a time when its outcome says nothing: it is to be made again. */
+void insert_check_again(struct insert *i);
+bool insert_is_checked(const struct insert *i);
+
+/* The outcome of the test, _INSERT_CHECK_MAX rows, also if a check failed; NULL: it has not been made. */
 const struct insert_result *insert_results(const struct insert *i);
 
 /*

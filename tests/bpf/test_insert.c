@@ -66,6 +66,10 @@ static int setup(void **state)
 		printf("refused: %s\n", refusal.reason);
 		return 0;
 	}
+	if (insert_check(insert, probe, false, &refusal) != 0) {
+		printf("no test: %s\n", refusal.reason);
+		return -1;
+	}
 	return probe_process_set(probe, &self)
 		       ?: event_reader_new(probe_ring_fd(probe), forget, NULL, &reader);
 }

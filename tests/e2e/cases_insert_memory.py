@@ -1,18 +1,23 @@
-"""Insertion in groups of processes that have used up the memory they may have (cgroups of both versions)."""
+"""Insertion where memory is short: in groups of processes that have used up theirs (cgroups of both versions), at the
+daemon's start and at its end."""
 
 import contextlib
+import json
 import os
 import pathlib
+import signal
+import socket
 import subprocess
 import sys
 import time
 
 import apps
 import judge
-from cases_chains import need
-from cases_insert import ON, need_propagation
+from cases_chains import go_chain, need
+from cases_insert import ON, need_propagation, process_state
+from cases_insert_hand import Peer
 from containers import cgroup_root
-from harness import BIN, Skip, expect, wait_until
+from harness import BIN, Daemon, Skip, expect, wait_until
 
 # In the group as well: sends what nobody reads, and reads files, whose pages count as the group's.
 HOG = """
@@ -155,3 +160,63 @@ def group_new(run):
         expect(lines > 450, f"{lines} lines of 500")
         services.stop()
     return f"{alone:.3f} s without the daemon, {traced:.3f} s with it; {lines} lines"
+
+
+def propagation(daemon):
+    """Why it is not done; None if it is."""
+    features = json.loads(daemon.control("status", "--json"))["features"]
+    return next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
+
+
+def case_insert_short_start(run):
+    """TCP is short of memory when the daemon starts, as far as it is told: nothing is tried and nothing taken in; when
+    there is enough the self-test is made, and the header is in all requests, also on connections that are there."""
+    need("go", "unshare")
+    front, _ = go_chain(run)
+    limits = run.directory / "tcp_mem"
+    limits.write_text("0 0 0\n", encoding="ascii")
+    shown = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+             f'mount --bind {limits} /proc/sys/net/ipv4/tcp_mem && exec "$@"', "sh")
+    daemon = Daemon(run, run.config(ON), before=shown).wait_ready()
+    need_propagation(daemon)
+    expect("short of memory" in (propagation(daemon) or ""), f"at the start: {propagation(daemon)}")
+    expect(json.loads(daemon.control("doctor", "--json"))["checks"] == [], "a self-test without memory")
+    run.load(front.port, 100, 8, name="short", prefix="/short/", id="short-{n}")
+    limits.write_text("100000000 100000000 100000000\n", encoding="ascii")
+    wait_until(lambda: propagation(daemon) is None, 30, "connections that are taken in")
+    checks = json.loads(daemon.control("doctor", "--json"))["checks"]
+    failed = [check["name"] for check in checks if not check["passed"] and check["matters"]]
+    expect(len(checks) == 7 and not failed, f"{len(checks)} checks, failed: {failed}")
+    run.load(front.port, 100, 8, name="later", prefix="/later/", id="later-{n}")
+    expect(daemon.counters()["propagation_suspended"] == 1, "not suspended once")
+    spans = [span for span in daemon.finish() if span["pid"] not in run.pids()]
+    expect(not spans, f"spans of the self-test: {spans[:2]}")
+    run.stop_apps()
+    lines = {"short": 0, "later": 0}
+    for (_, request), record in run.read_logs()["back"].items():
+        lines[request.split("-")[0]] += bool(record["headers"])
+    expect(lines == {"short": 0, "later": 100}, f"headers: {lines}")
+    return f"headers: {lines}"
+
+
+def case_insert_short_stop(run):
+    """While the daemon ends it sends what it has, and no connection is in its map any more."""
+    need("go")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = run.config(ON, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        daemon = run.daemon(config=config)
+        need_propagation(daemon)
+        peer = Peer()
+        client = run.start("client", [apps.go_hand(), peer.port, run.apps / "none"], stdin=subprocess.PIPE, cwd=run.apps)
+        wait_until(lambda: process_state(daemon, client.pid) == "traced", 20, "a client that is traced")
+        for i in range(3):
+            client.command(f"request /before-{i}")
+            peer.newest(f"/before-{i}", 1)
+        time.sleep(0.5)
+        os.kill(daemon.pid, signal.SIGTERM)
+        time.sleep(0.3)
+        client.command("request /ending")
+        expect(daemon.running(), "the daemon has ended: nothing was asked")
+        peer.newest("/ending", 0)
+        expect(daemon.stop() == 0, "not a clean end")
+    return "plain while the daemon ends"
