@@ -572,6 +572,8 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	  "connections without ours: the table is full, or somebody else has the socket")         \
 	X(COUNT_INSERT_NOT_GO, "insert_not_go",                                                   \
 	  "connections without ours: blocking, or not made by Go's own code")                     \
+	X(COUNT_INSERT_NETWORK, "insert_network",                                                 \
+	  "connections without ours: made in another network than that of the process")           \
 	X(COUNT_INSERT_BUSY, "insert_busy",                                                       \
 	  "sends not followed: the memory for it was in use (preemptible kernels)")
 

@@ -40,13 +40,22 @@ static __always_inline __u64 user_address(void)
  * and be asked how many bytes wait, to both of which a socket in the map gives other answers. Go's
  * are never blocking, and are connected by its own code; C calls libc, which is somewhere else.
  */
-static __always_inline bool is_of_go(struct bpf_sock *sk, const struct proc *proc)
+static __always_inline bool is_of_go(const struct sock *sk, const struct proc *proc)
 {
-	const struct sock *full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
-
-	if (!full || !(BPF_CORE_READ(full, sk_socket, file, f_flags) & O_NONBLOCK))
+	if (!(BPF_CORE_READ(sk, sk_socket, file, f_flags) & O_NONBLOCK))
 		return false;
 	return !proc->go_text_bytes || user_address() - proc->go_text < proc->go_text_bytes;
+}
+
+/*
+ * Whether user space would find it, to take it out: by the tables of the network that the process's
+ * first thread is in.
+ */
+static __always_inline bool is_in_own_network(const struct sock *sk)
+{
+	const struct task_struct *leader = READ(current_task(), group_leader);
+
+	return BPF_CORE_READ(leader, nsproxy, net_ns) == BPF_CORE_READ(sk, __sk_common.skc_net.net);
 }
 
 /* In the process that connects. */
@@ -55,16 +64,22 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 	__u32 pid = READ(current_task(), tgid);
 	struct bpf_sock *sk = ops->sk;
 	const struct proc *proc;
+	const struct sock *full;
 
 	if (!selected[pid % SELECTED_SLOTS] || !sk)
 		return;
 	proc = bpf_map_lookup_elem(&procs, &pid);
 	if (!proc || !(proc->flags & PROC_PROPAGATES))
 		return;
-	if (is_of_go(sk, proc))
-		bpf_sk_storage_get(&insertions, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	else
+	full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
+	if (!full)
+		return;
+	if (!is_of_go(full, proc))
 		count(COUNT_INSERT_NOT_GO);
+	else if (!is_in_own_network(full))
+		count(COUNT_INSERT_NETWORK);
+	else
+		bpf_sk_storage_get(&insertions, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
 /* Wherever the answer to that came in. */

@@ -210,6 +210,10 @@ struct sk_msg {
 	struct sk_msg_sg sg;
 };
 
+struct nsproxy {
+	struct net *net_ns;
+};
+
 struct signal_struct {
 	struct {
 		int counter;
@@ -239,6 +243,7 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	struct task_struct *group_leader;
+	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	void *stack;
 	struct thread_struct thread;

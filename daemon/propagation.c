@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "daemon_private.h"
 #include "metrics/metrics.h"
+#include "probe/foreign_sockets.h"
 #include "rights.h"
 
 /* A send that began before its connection was taken out may begin to wait a moment later. */
@@ -69,6 +70,11 @@ static int start(struct daemon *d)
 	if (!rights_include_sockets()) {
 		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
 			 "no CAP_NET_ADMIN");
+		return INSERT_REFUSED;
+	}
+	if (!rights_include_descriptors()) {
+		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
+			 "no CAP_SYS_PTRACE, by which a connection is taken out when it must be");
 		return INSERT_REFUSED;
 	}
 	r = tcp_memory_read("/proc", &memory);
@@ -135,6 +141,11 @@ bool propagation_applies(const struct daemon *d, const struct process *p)
 {
 	if (!would_apply(d, p))
 		return false;
+	/* What is taken in must be such that it can be taken out. */
+	if (!foreign_sockets_are_reachable(p->pid)) {
+		metrics_increment(METRIC_PROPAGATION_UNREACHABLE);
+		return false;
+	}
 	if (!is_limited(d, p))
 		return true;
 	metrics_increment(METRIC_PROPAGATION_LIMITED);
@@ -234,7 +245,7 @@ static int look_at_limit(const struct process *p, void *userdata)
 	if (p->state != PROCESS_SELECTED || !would_apply(d, p))
 		return 0;
 	probe_process_seen(d->probe, p->pid, &seen);
-	applies = !is_limited(d, p);
+	applies = !is_limited(d, p) && foreign_sockets_are_reachable(p->pid);
 	if (applies == seen.propagates)
 		return 0;
 	daemon_select(d, p);

@@ -53,12 +53,17 @@ bool rights_include_sockets(void)
 	return effective_rights() & (1ULL << CAP_NET_ADMIN | 1ULL << CAP_SYS_ADMIN);
 }
 
+bool rights_include_descriptors(void)
+{
+	return effective_rights() >> CAP_SYS_PTRACE & 1;
+}
+
 /*
  * Root in name is not root in rights: without this one the processes of other users cannot be
  * looked into.
  */
 void rights_warn(void)
 {
-	if (!(effective_rights() >> CAP_SYS_PTRACE & 1))
+	if (!rights_include_descriptors())
 		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
 }

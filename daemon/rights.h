@@ -9,5 +9,8 @@ bool rights_are_enough(void);
 /* Whether it may have maps of sockets. */
 bool rights_include_sockets(void);
 
+/* Whether it may copy sockets of other users' processes (pidfd_getfd). */
+bool rights_include_descriptors(void);
+
 /* Logs what it will not see all the same. */
 void rights_warn(void);

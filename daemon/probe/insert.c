@@ -2,7 +2,6 @@
 #include "probe/insert.h"
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mntent.h>
@@ -14,19 +13,21 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "abi.h"
 #include "base/log.h"
 #include "metrics/metrics.h"
+#include "probe/foreign_sockets.h"
 #include "probe/insert_check.h"
 #include "probe/tap.h"
 
-#define HIERARCHIES_MAX 4    /* there is one; it may be mounted several times, or in parts */
-#define DESCRIPTORS_MAX 4096 /* of one process */
-#define CHECK_SECONDS   30   /* for the self-test, of which each failure may take some */
-#define PORTS_MAX       64   /* that one process listens on */
+#define HIERARCHIES_MAX 4  /* there is one; it may be mounted several times, or in parts */
+#define CHECK_SECONDS   30 /* for the self-test, of which each failure may take some */
+
+/* States of connections, as TCP_INFO and the tables in /proc have them. */
+#define CONNECTED  (1U << TCP_ESTABLISHED)
+#define CONNECTING (1U << TCP_SYN_SENT)
 
 struct insert {
 	struct bpf_map *sockets, *insertions;
@@ -106,179 +107,90 @@ static bool is_in_map(void *userdata, int fd)
 				    0) == 0;
 }
 
-static int socket_option(int fd, int option)
-{
-	socklen_t length = sizeof(int);
-	int value = -1;
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &length) < 0 ? -1 : value;
-}
-
-static int local_port(int fd)
-{
-	struct sockaddr_storage address;
-	socklen_t length = sizeof(address);
-
-	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
-		return -1;
-	if (address.ss_family == AF_INET)
-		return ntohs(((struct sockaddr_in *)&address)->sin_port);
-	if (address.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-	return -1;
-}
-
-/* Of one process: what it listens on, for what it accepted there is no connection that it made. */
-struct own_sockets {
-	struct insert *insert;
-	int pidfd;
-	uint16_t ports[PORTS_MAX];
-	size_t n_ports;
-	bool has_all_ports;
-	bool is_bounded; /* to the first DESCRIPTORS_MAX sockets */
-};
-
-static void note_port(struct own_sockets *own, int fd)
-{
-	int port = local_port(fd);
-
-	if (socket_option(fd, SO_ACCEPTCONN) != 1 || port < 0)
-		return;
-	if (own->n_ports == PORTS_MAX)
-		own->has_all_ports = false;
-	else
-		own->ports[own->n_ports++] = (uint16_t)port;
-}
-
-static bool is_accepted(const struct own_sockets *own, int port)
-{
-	for (size_t i = 0; i < own->n_ports; i++)
-		if (own->ports[i] == port)
-			return true;
-	return false;
-}
-
-static bool is_made(const struct own_sockets *own, int fd, unsigned int states)
+static bool is_in_state(int fd, unsigned int states)
 {
 	struct tcp_info info = {0};
 	socklen_t length = sizeof(info);
-	int port = local_port(fd);
 
-	return port >= 0 && !is_accepted(own, port) &&
-	       getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
 	       (states & 1U << info.tcpi_state);
 }
 
-static void take_socket(struct own_sockets *own, int fd)
+static void take_socket(void *userdata, int fd)
 {
+	struct insert *i = userdata;
 	struct insertion insertion = {0};
 	socklen_t length = sizeof(uint64_t);
 	uint64_t cookie, value = (uint64_t)fd;
 	int r;
 
-	if (!is_made(own, fd, 1U << TCP_ESTABLISHED | 1U << TCP_SYN_SENT))
-		return;
 	/* Go's are never blocking: it is one of C in the same process. */
 	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) {
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_BLOCKING);
 		return;
 	}
+	if (!is_in_state(fd, CONNECTING | CONNECTED))
+		return;
 	/* What is known of one that was taken out stays. */
-	r = bpf_map__update_elem(own->insert->insertions, &fd, sizeof(fd), &insertion,
-				 sizeof(insertion), BPF_NOEXIST);
-	if (r < 0 && r != -EEXIST)
-		return; /* its process has closed it */
+	r = bpf_map__update_elem(i->insertions, &fd, sizeof(fd), &insertion, sizeof(insertion),
+				 BPF_NOEXIST);
+	if (r < 0 && r != -EEXIST) {
+		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
+		return;
+	}
 	/* One that is made only now is taken in by the kernel side, now that it is marked. */
-	if (!is_made(own, fd, 1U << TCP_ESTABLISHED) ||
+	if (!is_in_state(fd, CONNECTED) ||
 	    getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) < 0)
 		return;
-	r = bpf_map__update_elem(own->insert->sockets, &cookie, sizeof(cookie), &value,
-				 sizeof(value), BPF_NOEXIST);
+	r = bpf_map__update_elem(i->sockets, &cookie, sizeof(cookie), &value, sizeof(value),
+				 BPF_NOEXIST);
 	if (r < 0 && r != -EEXIST)
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
 }
 
-static void drop_socket(struct own_sockets *own, int fd)
+static void drop_socket(void *userdata, int fd)
 {
+	const struct insert *i = userdata;
 	socklen_t length = sizeof(uint64_t);
 	uint64_t cookie;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0)
-		bpf_map__delete_elem(own->insert->sockets, &cookie, sizeof(cookie), 0);
+		bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0);
 }
 
 /* Whoever waits for room is told of it whenever this is set, to whatever it is set. */
-static void wake_socket(struct own_sockets *own, int fd)
+static void wake_socket(void *userdata, int fd)
 {
 	socklen_t length = sizeof(int);
 	int lowat;
 
-	if (is_made(own, fd, ~0U) &&
-	    getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, &length) == 0)
+	(void)userdata;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, &length) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, length);
-}
-
-typedef void (*own_socket_fn)(struct own_sockets *own, int fd);
-
-/* Calls 'fn' with each TCP socket of the process, which is lent. */
-static void each_socket(struct own_sockets *own, DIR *dir, own_socket_fn fn)
-{
-	char target[16];
-	const struct dirent *entry;
-	size_t n = 0;
-
-	rewinddir(dir);
-	while ((entry = readdir(dir))) {
-		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
-		_cleanup_(closep) int fd = -1;
-
-		if (length < 8 || memcmp(target, "socket:[", 8) != 0)
-			continue;
-		if (own->is_bounded && ++n > DESCRIPTORS_MAX) {
-			metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
-			return;
-		}
-		fd = (int)syscall(SYS_pidfd_getfd, own->pidfd, atoi(entry->d_name), 0);
-		if (fd >= 0 && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP)
-			fn(own, fd);
-	}
-}
-
-DEFINE_CLEANUP(DIR *, closedir)
-
-/* 'is_to_be_made': only with those that the process has made itself, of a bounded number of sockets. */
-static void each_connection(struct insert *i, uint32_t pid, bool is_to_be_made, own_socket_fn fn)
-{
-	struct own_sockets own = {.insert = i, .has_all_ports = true, .is_bounded = is_to_be_made};
-	_cleanup_(closep) int pidfd = -1;
-	_cleanup_(closedirp) DIR *dir = NULL;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/fd", pid);
-	dir = opendir(path);
-	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-	if (!dir || pidfd < 0)
-		return; /* it has ended */
-	own.pidfd = pidfd;
-	if (is_to_be_made)
-		each_socket(&own, dir, note_port);
-	if (own.has_all_ports)
-		each_socket(&own, dir, fn);
 }
 
 void insert_take_connections(struct insert *i, uint32_t pid)
 {
-	each_connection(i, pid, true, take_socket);
+	struct foreign_sockets wanted = {.pid = pid, .states = CONNECTING | CONNECTED};
+	int r = foreign_sockets_each(&wanted, take_socket, i);
+
+	if (r > 0)
+		metrics_add(METRIC_PROPAGATION_CONNECTIONS_MISSED, (uint64_t)r);
 }
 
 void insert_drop_connections(struct insert *i, uint32_t pid)
 {
-	each_connection(i, pid, false, drop_socket);
+	struct foreign_sockets wanted = {
+		.pid = pid, .states = ~0U, .with_bound = true, .is_unbounded = true};
+
+	foreign_sockets_each(&wanted, drop_socket, i);
 }
 
 void insert_wake_connections(struct insert *i, uint32_t pid)
 {
-	each_connection(i, pid, false, wake_socket);
+	struct foreign_sockets wanted = {.pid = pid, .states = ~0U, .is_unbounded = true};
+
+	foreign_sockets_each(&wanted, wake_socket, i);
 }
 
 /* --- while there must be none */

@@ -1,5 +1,6 @@
 """Connections with insertion that come into other hands: passed on, kept across an exec, and tried again."""
 
+import json
 import re
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import time
 import apps
 from cases_chains import go_chain, need
 from cases_insert import ON, header_of, need_propagation, process_state
-from harness import expect, scaled, wait_until
+from harness import Daemon, expect, scaled, wait_until
 from judge import span_path
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -161,7 +162,7 @@ def case_insert_cgo(run):
     peer = Service()
     clients = []
     for form in ("plain", "pie", "static"):
-        clients.append(run.start(form, [apps.go_cgo(form), peer.port], stdin=subprocess.PIPE, cwd=run.apps))
+        clients.append(run.start(form, [apps.go_cgo(form), peer.port, run.apps / "none"], stdin=subprocess.PIPE, cwd=run.apps))
         clients[-1].command("open blocking")
     daemon = run.daemon(config=run.config(ON))
     need_propagation(daemon)
@@ -180,3 +181,20 @@ def case_insert_cgo(run):
     expect(counters["insert_not_go"] == 2 * len(clients), f"{counters['insert_not_go']} connections of C")
     expect(counters["propagation_connections_blocking"] == len(clients), "not all older connections were seen")
     return f"{counters['inserted']} lines, {counters['insert_not_go']} connections of C"
+
+
+def case_insert_rights(run):
+    """Without the right to copy descriptors a connection could not be taken out: nothing is inserted, and it says why."""
+    need("go", "setpriv")
+    peer = Peer()
+    dropped = "-sys_ptrace"
+    daemon = Daemon(run, run.config(ON), before=("setpriv", "--bounding-set", dropped, "--inh-caps", dropped)).wait_ready()
+    expect("other hosts: no CAP_SYS_PTRACE" in daemon.stderr, f"said: {daemon.stderr}")
+    features = json.loads(daemon.control("doctor", "--json"))["features"]
+    reason = next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
+    expect("CAP_SYS_PTRACE" in (reason or ""), f"doctor: {reason}")
+    client = run.start("client", [apps.go_hand(), peer.port, run.apps / "none"], stdin=subprocess.PIPE, cwd=run.apps)
+    time.sleep(1)
+    client.command("request /one")
+    peer.newest("/one", 0)
+    return reason

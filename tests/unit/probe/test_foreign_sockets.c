@@ -1,0 +1,193 @@
+/* Connections of another process: which are copied, and which not. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "probe/foreign_sockets.h"
+
+#define ESTABLISHED (1U << TCP_ESTABLISHED)
+
+struct seen {
+	unsigned int n;
+	uint16_t ports[16]; /* remote */
+	int last;
+};
+
+static void note(void *userdata, int fd)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+	struct seen *seen = userdata;
+
+	assert_int_equal(getpeername(fd, (struct sockaddr *)&address, &length), 0);
+	assert_in_range(seen->n, 0, 15);
+	seen->last = fd;
+	seen->ports[seen->n++] = address.ss_family == AF_INET
+					 ? ntohs(((struct sockaddr_in *)&address)->sin_port)
+					 : ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+}
+
+static int listen_on(int family, uint16_t *ret_port)
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+	struct sockaddr_in four = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr *address = family == AF_INET ? (void *)&four : (void *)&six;
+	socklen_t length = family == AF_INET ? sizeof(four) : sizeof(six);
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, address, length), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, address, &length), 0);
+	*ret_port = ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
+	return fd;
+}
+
+static int connect_to(int family, uint16_t port)
+{
+	struct sockaddr_in6 six = {
+		.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback, .sin6_port = htons(port)};
+	struct sockaddr_in four = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				   .sin_port = htons(port)};
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(family == AF_INET ? connect(fd, (struct sockaddr *)&four, sizeof(four))
+					   : connect(fd, (struct sockaddr *)&six, sizeof(six)),
+			 0);
+	return fd;
+}
+
+/* Has what 'prepare' makes, until it is killed. */
+static pid_t process_with(void (*prepare)(uint16_t four, uint16_t six), uint16_t four, uint16_t six)
+{
+	int ready[2];
+	pid_t pid;
+	char any;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		prepare(four, six);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &any, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* Two that it has made, one of them by two descriptors, and others of many kinds. */
+static void prepare_all(uint16_t four, uint16_t six)
+{
+	int pair[2], listener, made = connect_to(AF_INET, four);
+	uint16_t port;
+
+	dup(made);
+	connect_to(AF_INET6, six);
+	listener = listen_on(AF_INET, &port);
+	connect_to(AF_INET, port); /* to itself: */
+	accept(listener, NULL, NULL);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	socket(AF_INET, SOCK_DGRAM, 0);
+	socket(AF_INET, SOCK_STREAM, 0);
+	socket(AF_NETLINK, SOCK_RAW, 0);
+}
+
+static void prepare_nothing(uint16_t four, uint16_t six)
+{
+	(void)four;
+	(void)six;
+}
+
+static void test_kinds(void **state)
+{
+	struct foreign_sockets wanted = {.states = ESTABLISHED};
+	struct seen made = {0}, all = {0};
+	unsigned int to_four = 0, to_six = 0;
+	uint16_t four, six;
+	pid_t pid;
+
+	(void)state;
+	listen_on(AF_INET, &four);
+	listen_on(AF_INET6, &six);
+	pid = process_with(prepare_all, four, six);
+	wanted.pid = (uint32_t)pid;
+	assert_true(foreign_sockets_are_reachable(wanted.pid));
+	assert_int_equal(foreign_sockets_each(&wanted, note, &made), 0);
+	wanted.with_bound = true;
+	assert_int_equal(foreign_sockets_each(&wanted, note, &all), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+
+	for (unsigned int i = 0; i < made.n; i++) {
+		to_four += made.ports[i] == four;
+		to_six += made.ports[i] == six;
+	}
+	assert_int_equal(to_four, 2);
+	assert_int_equal(to_six, 1);
+	assert_int_equal(made.n, 4); /* and the one to itself, but not what it accepted */
+	assert_int_equal(all.n, 5);
+	/* None is kept. */
+	assert_int_equal(fcntl(made.last, F_GETFD), -1);
+}
+
+static void test_states(void **state)
+{
+	struct foreign_sockets wanted = {.states = 1U << TCP_SYN_SENT};
+	struct seen seen = {0};
+	uint16_t four, six;
+	pid_t pid;
+
+	(void)state;
+	listen_on(AF_INET, &four);
+	listen_on(AF_INET6, &six);
+	pid = process_with(prepare_all, four, six);
+	wanted.pid = (uint32_t)pid;
+	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(seen.n, 0);
+}
+
+static void test_gone(void **state)
+{
+	struct foreign_sockets wanted = {.states = ESTABLISHED};
+	struct seen seen = {0};
+	pid_t pid;
+
+	(void)state;
+	pid = process_with(prepare_nothing, 0, 0);
+	wanted.pid = (uint32_t)pid;
+	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(foreign_sockets_each(&wanted, note, &seen) < 0);
+	assert_false(foreign_sockets_are_reachable(wanted.pid));
+	assert_int_equal(seen.n, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
