@@ -558,6 +558,8 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	X(COUNT_INSERT_METHOD, "insert_method", "requests without ours: CONNECT")                 \
 	X(COUNT_INSERT_LOST, "insert_lost",                                                       \
 	  "requests without ours: their record was lost or their head truncated")                 \
+	X(COUNT_INSERT_LIMIT, "insert_limit",                                                     \
+	  "requests without ours: the head is just below what many servers take")                 \
 	X(COUNT_INSERT_BLANK, "insert_blank",                                                     \
 	  "requests without ours: the head does not end with a line end in one piece")            \
 	X(COUNT_INSERT_SOCKET, "insert_socket",                                                   \

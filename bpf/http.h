@@ -82,7 +82,8 @@ struct head_facts {
 	__u8 trace_flags;
 	__u8 trace_id[16];
 	__u8 parent_id[8];
-	__u8 pad[6];
+	__u8 fields; /* header lines, up to 255 */
+	__u8 pad[5];
 };
 
 /* One direction of a connection. */
@@ -473,6 +474,7 @@ SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos
 	case PHASE_HEAD:
 		if (!length)
 			return LINE_HEAD_END;
+		s->facts.fields += s->facts.fields < 255;
 		http_header_line(&s->facts, scan, pos, length);
 		/* Framing that is told in a line too long to be seen whole. */
 		if (is_long && (s->facts.has_coding || s->facts.has_length) &&

@@ -311,8 +311,28 @@ static __always_inline bool room_for(const struct sock *sk, const struct tcp_soc
 	       READ(sk, sk_forward_alloc) >= (int)line_end + 4096;
 }
 
-/* Why the request whose head has ended in this message goes without; -1: it does not. */
-static __always_inline int why_not(const struct work *w, const struct conn *c)
+/* What some servers count of a head is less than all of it: not its first line, or no line ends. */
+#define UNCOUNTED_BYTES 512
+/* Fields that servers take by default: Apache httpd, Tomcat, Kestrel, Python's http.server. */
+#define FIELDS_TAKEN 100
+
+static __always_inline bool passes(__u32 length, __u32 limit)
+{
+	return length + LINE_BYTES > limit && length <= limit + UNCOUNTED_BYTES;
+}
+
+/* Whether a head of that length may be one that a server takes, and would not with the line. */
+static __always_inline bool is_near_limit(__u32 length, __u8 fields)
+{
+	return fields == FIELDS_TAKEN || passes(length, 4096) || passes(length, 8192) ||
+	       passes(length, 15360) || passes(length, 16384) || passes(length, 32768);
+}
+
+/*
+ * Why the request whose head has ended in this message, which begins at 'begin', goes without; -1: it
+ * does not.
+ */
+static __always_inline int why_not(const struct work *w, const struct conn *c, __u32 begin)
 {
 	const struct stream *s = &c->tx;
 
@@ -332,6 +352,8 @@ static __always_inline int why_not(const struct work *w, const struct conn *c)
 		return COUNT_INSERT_LOST;
 	if (w->decision.is_doubtful)
 		return COUNT_INSERT_DOUBTFUL;
+	if (is_near_limit(begin + w->request_end - s->head_seq, s->facts.fields))
+		return COUNT_INSERT_LIMIT;
 	return -1;
 }
 
@@ -533,7 +555,7 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 		finish_sent(c, c->done_seq);
 	if (!w->requests || c->off || c->role != ROLE_CLIENT || !(c->known.flags & PROC_PROPAGATES))
 		return SK_PASS;
-	counter = is_known ? why_not(w, c) : COUNT_INSERT_UNPROVEN;
+	counter = is_known ? why_not(w, c, READ(tp, write_seq)) : COUNT_INSERT_UNPROVEN;
 	if (counter >= 0) {
 		count(counter);
 		return SK_PASS;

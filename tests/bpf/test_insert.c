@@ -372,6 +372,53 @@ static void test_suspend_failed_send(void **state)
 	assert_int_equal(insert_resume(insert, &(struct probe_refusal){0}), 0);
 }
 
+/* --- heads that servers take, and would not with the line */
+
+/* Whether one of 'length' bytes with so many fields is sent with the line. */
+static bool head_has_line(size_t length, unsigned int fields)
+{
+	static char text[BYTES_MAX];
+	size_t n = (size_t)snprintf(text, sizeof(text), "GET /5 HTTP/1.1\r\nHost: a\r\n");
+	unsigned int lines;
+
+	for (unsigned int i = 2; i < fields; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "F%u: a\r\n", i);
+	snprintf(text + n, sizeof(text) - n, "P: %0*d\r\n\r\n", (int)(length - n - 7), 0);
+	open_ends(1 << 17);
+	write_all(text, length);
+	assert_int_equal(strlen(text), length);
+	while (read_some(sizeof(e.got), e.n_got < e.n_sent ? 1000 : 5))
+		;
+	lines = take_out_lines();
+	assert_int_equal(e.n_got, e.n_sent);
+	assert_memory_equal(e.got, e.sent, e.n_sent);
+	event_reader_drain(reader);
+	close_ends();
+	return lines == 1;
+}
+
+static void test_limits(void **state)
+{
+	static const size_t limits[] = {4096, 8192, 15360};
+	uint64_t before = counter("insert_limit");
+
+	(void)state;
+	if (!insert)
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		assert_true(head_has_line(limits[i] - LINE_BYTES, 2));
+		assert_false(head_has_line(limits[i] - LINE_BYTES + 1, 2));
+		assert_false(head_has_line(limits[i], 2));
+		assert_false(head_has_line(limits[i] + 512, 2));
+		if (limits[i] != 15360) /* 16384 is near */
+			assert_true(head_has_line(limits[i] + 513, 2));
+	}
+	assert_true(head_has_line(2000, 99));
+	assert_false(head_has_line(2000, 100));
+	assert_true(head_has_line(2000, 101));
+	assert_int_equal(counter("insert_limit"), before + 10);
+}
+
 /* --- sockets of C in a Go process */
 
 static void set_self(uint64_t text, uint64_t text_bytes)
@@ -500,10 +547,15 @@ static void test_foreign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_checks),   cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_suspend),  cmocka_unit_test(test_suspend_many),
-		cmocka_unit_test(test_blocking), cmocka_unit_test(test_whose_code),
-		cmocka_unit_test(test_foreign),  cmocka_unit_test(test_suspend_failed_send),
+		cmocka_unit_test(test_checks),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_suspend),
+		cmocka_unit_test(test_suspend_many),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_blocking),
+		cmocka_unit_test(test_whose_code),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_suspend_failed_send),
 	};
 
 	if (geteuid() != 0) {
