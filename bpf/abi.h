@@ -574,6 +574,8 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	  "connections without ours: the table is full, or somebody else has the socket")         \
 	X(COUNT_INSERT_NOT_GO, "insert_not_go",                                                   \
 	  "connections without ours: blocking, or not made by Go's own code")                     \
+	X(COUNT_INSERT_ZERO_COPY, "insert_zero_copy",                                             \
+	  "connections without ours: the application sends from pages of its own")                \
 	X(COUNT_INSERT_NETWORK, "insert_network",                                                 \
 	  "connections without ours: made in another network than that of the process")           \
 	X(COUNT_INSERT_BUSY, "insert_busy",                                                       \

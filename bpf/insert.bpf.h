@@ -23,6 +23,16 @@
 
 /* --- connections */
 
+/*
+ * Whoever sends from his own pages is told when they are free again: before Linux 6.5 not by a socket
+ * in the map.
+ */
+static __always_inline bool is_zero_copy(const struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_flags) &
+	       1UL << bpf_core_enum_value(enum sock_flags, SOCK_ZEROCOPY);
+}
+
 /* Where the code is that made the current system call; 0: not known. */
 static __always_inline __u64 user_address(void)
 {
@@ -74,7 +84,9 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 	full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
 	if (!full)
 		return;
-	if (!is_of_go(full, proc))
+	if (is_zero_copy(full))
+		count(COUNT_INSERT_ZERO_COPY);
+	else if (!is_of_go(full, proc))
 		count(COUNT_INSERT_NOT_GO);
 	else if (!is_in_own_network(full))
 		count(COUNT_INSERT_NETWORK);
@@ -86,10 +98,16 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 static __always_inline void connection_is_made(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
+	const struct sock *full;
 	__u64 cookie;
 
 	if (!sk || !bpf_sk_storage_get(&insertions, sk, 0, 0))
 		return;
+	full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
+	if (!full || is_zero_copy(full)) {
+		count(COUNT_INSERT_ZERO_COPY);
+		return;
+	}
 	cookie = bpf_get_socket_cookie(ops);
 	if (bpf_sock_hash_update(ops, &sockets, &cookie, BPF_NOEXIST))
 		count(COUNT_INSERT_FULL);
@@ -253,16 +271,17 @@ static __always_inline bool is_plain(const struct sock *sk, const struct tcp_soc
 	__u8 state = READ(sk, __sk_common.skc_state);
 
 	return (state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT) && may_send(sk) &&
-	       !BPF_CORE_READ_BITFIELD(tp, repair) &&
-	       !(READ(sk, __sk_common.skc_flags) &
-		 1UL << bpf_core_enum_value(enum sock_flags, SOCK_ZEROCOPY));
+	       !BPF_CORE_READ_BITFIELD(tp, repair) && !is_zero_copy(sk);
 }
 
+enum whose { WHOSE_NOBODYS, WHOSE_OURS, WHOSE_OTHERS };
+
 /*
- * Whether no map has the socket but ours. Where another one has it as well its programs may send
+ * Whose maps have the socket. None may any more, when user space takes it out at this moment: then it
+ * is a plain one from its next send on. Where another one has it as well as ours its programs may send
  * the bytes elsewhere, and what we have attached to the socket outlives our map.
  */
-static __always_inline bool is_ours_alone(const struct sock *sk)
+static __always_inline enum whose whose_is(const struct sock *sk)
 {
 	/* The lowest bits are flags (SK_USER_DATA_PTRMASK). */
 	const struct sk_psock *psock = (void *)((__u64)READ(sk, sk_user_data) & ~7ULL);
@@ -271,7 +290,11 @@ static __always_inline bool is_ours_alone(const struct sock *sk)
 		(void *)((__u64)first - bpf_core_field_offset(struct sk_psock_link, list));
 	const struct bpf_map *ours = (const struct bpf_map *)&sockets;
 
-	return first == BPF_CORE_READ(psock, link.prev) && BPF_CORE_READ(link, map, id) == ours->id;
+	if (!psock || (__u64)first == (__u64)psock + bpf_core_field_offset(struct sk_psock, link))
+		return WHOSE_NOBODYS;
+	return first == BPF_CORE_READ(psock, link.prev) && BPF_CORE_READ(link, map, id) == ours->id
+		       ? WHOSE_OURS
+		       : WHOSE_OTHERS;
 }
 
 static __always_inline bool is_short_of_memory(const struct sock *sk)
@@ -484,6 +507,7 @@ static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *
 	struct sock *sk = (struct sock *)tp;
 	struct insertion *own = bpf_sk_storage_get(&insertions, sk, 0, 0);
 	struct place place = {.size = msg->size};
+	enum whose whose;
 	int r;
 
 	if (!own || own->is_off)
@@ -494,9 +518,10 @@ static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *
 		return SK_PASS;
 	}
 	place.piece = piece_of(w, place.at + 2);
-	if (!is_ours_alone(sk))
+	whose = whose_is(sk);
+	if (whose == WHOSE_OTHERS)
 		own->is_off = 1;
-	if (own->is_off || !is_plain(sk, tp)) {
+	if (whose != WHOSE_OURS || !is_plain(sk, tp)) {
 		count(COUNT_INSERT_SOCKET);
 		return SK_PASS;
 	}

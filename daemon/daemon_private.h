@@ -77,6 +77,7 @@ const char *hints_seen(struct daemon *d, const struct process *p);
 bool propagation_is_wanted(const struct config *config);
 int propagation_start(struct daemon *d);
 const char *propagation_why_not(const struct daemon *d); /* NULL: it is done where it applies */
+const char *propagation_why_not_everywhere(const struct daemon *d); /* the same of every cgroup */
 bool propagation_applies(const struct daemon *d, const struct process *p);
 void propagation_take_connections(struct daemon *d, const struct process *p);
 void propagation_drop_connections(struct daemon *d, const struct process *p);

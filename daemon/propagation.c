@@ -127,6 +127,17 @@ const char *propagation_why_not(const struct daemon *d)
 	return why_never(d);
 }
 
+const char *propagation_why_not_everywhere(const struct daemon *d)
+{
+	const char *why_not = propagation_why_not(d);
+
+	if (why_not)
+		return why_not;
+	return insert_has_all_groups(d->insert) ? NULL
+						: "the daemon sees its own container's cgroups "
+						  "only (docker: --cgroupns=host)";
+}
+
 static bool would_apply(const struct daemon *d, const struct process *p)
 {
 	return p->propagates && p->language == LANGUAGE_GO && !why_never(d);

@@ -80,6 +80,8 @@ static void add_features(struct daemon *d, cJSON *answer)
 						      go_units_why_not_shared(d->go)});
 	add_feature(features, &(struct probe_feature){"traceparent in requests of Go processes",
 						      propagation_why_not(d)});
+	add_feature(features, &(struct probe_feature){"traceparent in requests from every cgroup",
+						      propagation_why_not_everywhere(d)});
 }
 
 static double spans_lost(void)

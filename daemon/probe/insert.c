@@ -23,6 +23,7 @@
 #include "probe/tap.h"
 
 #define HIERARCHIES_MAX 4  /* there is one; it may be mounted several times, or in parts */
+#define ROOT_INODE      1  /* of a hierarchy (fs/kernfs/dir.c); that of a group is another */
 #define CHECK_SECONDS   30 /* for the self-test, of which each failure may take some */
 
 /* States of connections, as TCP_INFO and the tables in /proc have them. */
@@ -31,11 +32,12 @@
 
 struct insert {
 	struct bpf_map *sockets, *insertions;
-	const struct bpf_program *connection;
+	const struct bpf_program *connection, *message;
 	struct bpf_link *links[HIERARCHIES_MAX];
 	size_t n_links;
 	struct insert_result results[_INSERT_CHECK_MAX];
 	bool is_checked;
+	bool has_root; /* of the host's hierarchy */
 	char why_not[256];
 };
 
@@ -68,6 +70,7 @@ static int attach_to(struct insert *i, const struct bpf_program *program, const 
 	link = bpf_program__attach_cgroup(program, fd);
 	if (!link)
 		return -errno;
+	i->has_root |= st.st_ino == ROOT_INODE;
 	known[i->n_links] = (struct hierarchy){.device = st.st_dev, .inode = st.st_ino};
 	i->links[i->n_links++] = link;
 	return 0;
@@ -107,6 +110,14 @@ static bool is_in_map(void *userdata, int fd)
 				    0) == 0;
 }
 
+static int socket_option(int fd, int option)
+{
+	socklen_t length = sizeof(int);
+	int value = -1;
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &length) < 0 ? -1 : value;
+}
+
 static bool is_in_state(int fd, unsigned int states)
 {
 	struct tcp_info info = {0};
@@ -129,7 +140,7 @@ static void take_socket(void *userdata, int fd)
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_BLOCKING);
 		return;
 	}
-	if (!is_in_state(fd, CONNECTING | CONNECTED))
+	if (!is_in_state(fd, CONNECTING | CONNECTED) || socket_option(fd, SO_ZEROCOPY) > 0)
 		return;
 	/* What is known of one that was taken out stays. */
 	r = bpf_map__update_elem(i->insertions, &fd, sizeof(fd), &insertion, sizeof(insertion),
@@ -340,17 +351,35 @@ static int run_checks(struct insert *i, struct probe *p)
 	return r;
 }
 
+/* The map holds the program, and we the map. */
+static int attach(struct insert *i, struct probe_refusal *ret_refusal)
+{
+	if (bpf_prog_attach(bpf_program__fd(i->message), bpf_map__fd(i->sockets),
+			    BPF_SK_MSG_VERDICT, 0) < 0) {
+		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(errno));
+		return INSERT_REFUSED;
+	}
+	return attach_connections(i, ret_refusal);
+}
+
+/* Nothing runs any more for anybody. */
+static void detach(struct insert *i)
+{
+	detach_connections(i);
+	bpf_prog_detach2(bpf_program__fd(i->message), bpf_map__fd(i->sockets), BPF_SK_MSG_VERDICT);
+}
+
 int insert_check(struct insert *i, struct probe *p, bool has_reader,
 		 struct probe_refusal *ret_refusal)
 {
-	int r = i->n_links ? 0 : attach_connections(i, ret_refusal);
+	int r = attach(i, ret_refusal);
 
 	if (!r)
 		r = run_checks(i, p);
 	if (!r && !has_reader)
 		r = forget_test(p);
 	if (r || i->why_not[0])
-		detach_connections(i);
+		detach(i);
 	return r;
 }
 
@@ -370,8 +399,6 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	_cleanup_(insert_freep) struct insert *i = calloc(1, sizeof(*i));
 	struct bpf_object *object = probe_object(p);
 	const char *refusal = probe_insert_refusal(p);
-	const struct bpf_program *message;
-	int r;
 
 	if (!i)
 		return -ENOMEM;
@@ -381,15 +408,8 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	}
 	i->sockets = bpf_object__find_map_by_name(object, "sockets");
 	i->insertions = bpf_object__find_map_by_name(object, "insertions");
-	message = bpf_object__find_program_by_name(object, "in_message");
+	i->message = bpf_object__find_program_by_name(object, "in_message");
 	i->connection = bpf_object__find_program_by_name(object, "in_connection");
-	/* The map holds the program, and we the map. */
-	r = bpf_prog_attach(bpf_program__fd(message), bpf_map__fd(i->sockets), BPF_SK_MSG_VERDICT,
-			    0);
-	if (r < 0) {
-		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(errno));
-		return INSERT_REFUSED;
-	}
 	*ret = TAKE_PTR(i);
 	return 0;
 }
@@ -400,6 +420,11 @@ void insert_free(struct insert *i)
 		return;
 	detach_connections(i);
 	free(i);
+}
+
+bool insert_has_all_groups(const struct insert *i)
+{
+	return i->has_root;
 }
 
 const struct insert_result *insert_results(const struct insert *i)

@@ -62,6 +62,12 @@ bool insert_is_checked(const struct insert *i);
 const struct insert_result *insert_results(const struct insert *i);
 
 /*
+ * Whether connections of every group of processes are seen: not from within a container that has a
+ * namespace of groups of its own. Known when the test has been made.
+ */
+bool insert_has_all_groups(const struct insert *i);
+
+/*
  * Whether the programs may be used for processes that never ask how many bytes are waiting
  * (FIONREAD): Go does not. Why not else.
  */
