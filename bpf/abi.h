@@ -473,6 +473,12 @@ struct join {
 	__u8 pad[6];
 };
 
+/* What a test lets go wrong, as bits of 'insert_faults'. */
+enum insert_fault {
+	INSERT_FAULT_LINE = 1 << 0,     /* a line is not what it should be */
+	INSERT_FAULT_TAKE_OUT = 1 << 1, /* nor what it was, when it has been taken out again */
+};
+
 /* --- map 'insertions': sockets of which requests may carry 'traceparent' on */
 
 struct insertion {

@@ -443,7 +443,7 @@ static __always_inline bool is_line(struct sk_msg_md *msg, const struct work *w,
 		__builtin_memcpy(&b, w->line + i, 8);
 		differs |= a ^ b;
 	}
-	return !differs;
+	return !differs && !(insert_faults & INSERT_FAULT_LINE);
 }
 _Static_assert((LINE_BYTES + 2) % 8 == 0, "compared by words");
 
@@ -463,7 +463,8 @@ static __always_inline __u32 piece_of(const struct work *w, __u32 n)
 /* Takes the line out again. A message that is not what it was must not leave. */
 static __always_inline int take_out(struct sk_msg_md *msg, __u32 at, __u32 size)
 {
-	if (!bpf_msg_pop_data(msg, at, LINE_BYTES, 0) && msg->size == size && is_line_end(msg, at))
+	if (!bpf_msg_pop_data(msg, at, LINE_BYTES, 0) && msg->size == size &&
+	    is_line_end(msg, at) && !(insert_faults & INSERT_FAULT_TAKE_OUT))
 		return SK_PASS;
 	count(COUNT_INSERT_DROPPED);
 	return SK_DROP;

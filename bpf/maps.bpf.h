@@ -14,6 +14,9 @@
 /* Set by probe/ before loading. */
 const volatile __u32 head_bytes_max = 16384;
 
+/* For tests: what goes wrong in insert.bpf.h (enum insert_fault). The verifier leaves out what is 0. */
+const volatile __u32 insert_faults;
+
 /*
  * Written by the reader when it is about to sleep: the next record then wakes it. While it is awake
  * it polls every few milliseconds and records do not wake it, which was the largest single saving

@@ -107,6 +107,8 @@ static int tap_load(struct tap *tap, const struct probe_options *o)
 	int r;
 
 	*tap->head_bytes_max = o->head_bytes_max;
+	*tap->insert_faults = (o->insert_line_fails ? INSERT_FAULT_LINE : 0) |
+			      (o->insert_take_out_fails ? INSERT_FAULT_TAKE_OUT : 0);
 	bpf_map__set_max_entries(tap->ring, o->ring_bytes);
 	bpf_map__set_max_entries(tap->procs, o->processes_max);
 	bpf_map__set_max_entries(tap->requests, o->requests_max);

@@ -26,7 +26,7 @@ struct tap {
 	 */
 	uint32_t *reader_sleeps, *procs_generation;
 	uint8_t *selected, *unjudged;
-	uint32_t *head_bytes_max; /* to be set before loading */
+	uint32_t *head_bytes_max, *insert_faults; /* to be set before loading */
 };
 
 /* All counters of the kernel side begin again at 0. Returns 0 or a negative errno. */
@@ -44,6 +44,7 @@ const char *probe_insert_refusal(const struct probe *p);
 		.units = (s)->maps.units, .joins = (s)->maps.joins,                               \
 		.counters = (s)->maps.counters,                                                   \
 		.head_bytes_max = (uint32_t *)&(s)->rodata->head_bytes_max,                       \
+		.insert_faults = (uint32_t *)&(s)->rodata->insert_faults,                         \
 	}
 
 /* Loading moves these. */

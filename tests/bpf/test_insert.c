@@ -45,7 +45,7 @@ static int wanted_tap(void)
 	return -1;
 }
 
-static int setup(void **state)
+static int set_up(bool line_fails, bool take_out_fails)
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0}, refusal = {0};
 	struct probe_process self = {.pid = (uint32_t)getpid(), .proc_id = 5, .propagates = true};
@@ -55,9 +55,10 @@ static int setup(void **state)
 					.requests_max = 64,
 					.connections_max = 64,
 					.ring_bytes = 65536,
-					.inserts = true};
+					.inserts = true,
+					.insert_line_fails = line_fails,
+					.insert_take_out_fails = take_out_fails};
 
-	(void)state;
 	if (probe_new(&options, &probe, refusals) != 0) {
 		printf("no tap\n");
 		return -1;
@@ -74,12 +75,33 @@ static int setup(void **state)
 		       ?: event_reader_new(probe_ring_fd(probe), forget, NULL, &reader);
 }
 
+static int setup(void **state)
+{
+	(void)state;
+	return set_up(false, false);
+}
+
+static int setup_line_fault(void **state)
+{
+	(void)state;
+	return set_up(true, false);
+}
+
+static int setup_both_faults(void **state)
+{
+	(void)state;
+	return set_up(true, true);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
 	event_reader_free(reader);
 	insert_free(insert);
 	probe_free(probe);
+	reader = NULL;
+	insert = NULL;
+	probe = NULL;
 	return 0;
 }
 
@@ -544,8 +566,93 @@ static void test_foreign(void **state)
 	close(map);
 }
 
+/* --- what has not been seen to go wrong, made to */
+
+/* The self-test has failed by it, and nothing is attached; here the map is put to use all the same. */
+static void use_anyway(void)
+{
+	struct bpf_object *object = probe_object(probe);
+	struct probe_refusal refusal;
+
+	assert_non_null(insert_why_not(insert));
+	assert_int_equal(
+		bpf_prog_attach(
+			bpf_program__fd(bpf_object__find_program_by_name(object, "in_message")),
+			bpf_map__fd(bpf_object__find_map_by_name(object, "sockets")),
+			BPF_SK_MSG_VERDICT, 0),
+		0);
+	assert_int_equal(insert_resume(insert, &refusal), 0);
+}
+
+/* A test that fails leaves nothing behind. */
+static void test_detached(void **state)
+{
+	(void)state;
+	if (!insert)
+		skip();
+	assert_non_null(insert_why_not(insert));
+	open_ends(0);
+	assert_false(is_inserted_into());
+	assert_false(request_has_line());
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_false(request_has_line());
+	assert_int_equal(counter("insert_undone"), 0);
+	close_ends();
+}
+
+/* The line is taken out: the bytes are as they were, and the connection is left alone from then on. */
+static void test_undone(void **state)
+{
+	(void)state;
+	if (!insert)
+		skip();
+	use_anyway();
+	open_ends(0);
+	assert_true(is_inserted_into());
+	assert_false(request_has_line());
+	assert_int_equal(counter("insert_undone"), 1);
+	for (int i = 0; i < 3; i++)
+		assert_false(request_has_line());
+	assert_int_equal(counter("insert_undone"), 1);
+	assert_int_equal(counter("insert_dropped"), 0);
+	assert_int_equal(counter("inserted"), 0);
+	assert_int_equal(counter("out_of_step"), 0);
+	close_ends();
+}
+
+/* It cannot be: the send fails, nothing of it is on the wire, nor of any later one. */
+static void test_dropped(void **state)
+{
+	static const char text[] = "GET /6 HTTP/1.1\r\nHost: a\r\n\r\n";
+
+	(void)state;
+	if (!insert)
+		skip();
+	use_anyway();
+	open_ends(0);
+	assert_true(is_inserted_into());
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send(e.client, text, strlen(text), MSG_NOSIGNAL), -1);
+		assert_int_equal(errno, EACCES);
+	}
+	assert_int_equal(read_some(sizeof(e.got), 200), 0);
+	assert_int_equal(counter("insert_undone"), 1);
+	assert_int_equal(counter("insert_dropped"), 1);
+	close(e.client);
+	/* The end, and nothing before it. */
+	assert_int_equal(recv(e.server, e.got, sizeof(e.got), 0), 0);
+	close(e.server);
+}
+
 int main(void)
 {
+	const struct CMUnitTest line_fault[] = {
+		cmocka_unit_test(test_detached),
+		cmocka_unit_test(test_undone),
+	};
+	const struct CMUnitTest both_faults[] = {
+		cmocka_unit_test(test_dropped),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_checks),
 		cmocka_unit_test(test_no_room),
@@ -562,5 +669,7 @@ int main(void)
 		printf("needs root\n");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, teardown) +
+	       cmocka_run_group_tests(line_fault, setup_line_fault, teardown) +
+	       cmocka_run_group_tests(both_faults, setup_both_faults, teardown);
 }
