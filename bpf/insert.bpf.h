@@ -553,6 +553,25 @@ static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *
 	return SK_PASS;
 }
 
+/*
+ * A process has it that is not to be touched: it was forked, was sent the socket, or has executed
+ * something else. Only user space can take a socket out.
+ */
+static __always_inline void pass_on(const struct tcp_sock *tp)
+{
+	__u64 cookie = READ((const struct sock *)tp, __sk_common.skc_cookie.counter);
+
+	bpf_map_push_elem(&passed_on, &cookie, 0);
+}
+
+static __always_inline bool propagates(void)
+{
+	__u32 pid = READ(current_task(), tgid);
+	const struct proc *proc = bpf_map_lookup_elem(&procs, &pid);
+
+	return proc && (proc->flags & PROC_PROPAGATES);
+}
+
 static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, __u32 slot)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -563,6 +582,8 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 	int counter;
 
 	c = conn_of_socket(sk, slot, &actor, true);
+	if (c ? !(c->known.flags & PROC_PROPAGATES) : !propagates())
+		pass_on(tp);
 	if (!c)
 		return SK_PASS;
 	w = work_begin(slot, &actor, c);
@@ -597,9 +618,14 @@ int in_message(struct sk_msg_md *msg)
 	int verdict;
 	__u32 slot;
 
-	if (!may_be_selected() || !sk)
+	if (!sk)
 		return SK_PASS;
 	tp = bpf_skc_to_tcp_sock(sk);
+	if (!may_be_selected()) {
+		if (tp)
+			pass_on(tp);
+		return SK_PASS;
+	}
 	/* With TLS in the kernel these bytes are not what leaves. */
 	if (!tp || READ((struct inet_connection_sock *)tp, icsk_ulp_ops))
 		return SK_PASS;

@@ -389,6 +389,16 @@ struct {
 	__type(key, int);
 	__type(value, struct insertion);
 } insertions SEC(".maps");
+
+/*
+ * passed_on: cookies of connections on which a process sends that does not propagate, by the program
+ * for messages. User space takes them out of here and out of 'sockets'. Full: told at the next send.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1024);
+	__type(value, __u64);
+} passed_on SEC(".maps");
 #endif
 
 #ifdef BASIC

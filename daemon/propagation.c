@@ -283,6 +283,7 @@ void propagation_tick(struct daemon *d, uint64_t now)
 		suspend(d);
 	else if (d->insert_is_suspended)
 		resume(d);
+	insert_drop_passed_on(d->insert);
 	look_at_limits(d, now);
 }
 

@@ -101,6 +101,8 @@
 	  "times that no request was given our traceparent for a while: TCP was short of memory")  \
 	X(METRIC_PROPAGATION_LIMITED, "propagation_limited",                                       \
 	  "processes without our traceparent: their group has a limit of its own for TCP")         \
+	X(METRIC_PROPAGATION_PASSED_ON, "propagation_passed_on",                                   \
+	  "connections without our traceparent since another process sent something on them")      \
 	X(METRIC_PROPAGATION_UNREACHABLE, "propagation_unreachable",                               \
 	  "processes without our traceparent: the kernel does not let us reach their sockets")     \
 	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents in JVMs that were taken into use")    \

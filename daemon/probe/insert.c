@@ -31,7 +31,7 @@
 #define CONNECTING (1U << TCP_SYN_SENT)
 
 struct insert {
-	struct bpf_map *sockets, *insertions;
+	struct bpf_map *sockets, *insertions, *passed_on;
 	const struct bpf_program *connection, *message;
 	struct bpf_link *links[HIERARCHIES_MAX];
 	size_t n_links;
@@ -202,6 +202,19 @@ void insert_wake_connections(struct insert *i, uint32_t pid)
 	struct foreign_sockets wanted = {.pid = pid, .states = ~0U, .is_unbounded = true};
 
 	foreign_sockets_each(&wanted, wake_socket, i);
+}
+
+void insert_drop_passed_on(struct insert *i)
+{
+	uint64_t cookie;
+
+	for (size_t n = 0; n < bpf_map__max_entries(i->passed_on); n++) {
+		if (bpf_map__lookup_and_delete_elem(i->passed_on, NULL, 0, &cookie, sizeof(cookie),
+						    0) < 0)
+			return;
+		if (bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0) == 0)
+			metrics_increment(METRIC_PROPAGATION_PASSED_ON);
+	}
 }
 
 /* --- while there must be none */
@@ -408,6 +421,7 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	}
 	i->sockets = bpf_object__find_map_by_name(object, "sockets");
 	i->insertions = bpf_object__find_map_by_name(object, "insertions");
+	i->passed_on = bpf_object__find_map_by_name(object, "passed_on");
 	i->message = bpf_object__find_program_by_name(object, "in_message");
 	i->connection = bpf_object__find_program_by_name(object, "in_connection");
 	*ret = TAKE_PTR(i);

@@ -90,6 +90,12 @@ int insert_resume(struct insert *i, struct probe_refusal *ret_refusal);
 void insert_drop_connections(struct insert *i, uint32_t pid);
 
 /*
+ * Takes those out that have come into the hands of a process which does not propagate, and that it has
+ * sent something on. To be called now and then.
+ */
+void insert_drop_passed_on(struct insert *i);
+
+/*
  * For connections that were taken out: a send that the kernel had no memory for may wait for room
  * that nobody would tell of. This tells.
  */

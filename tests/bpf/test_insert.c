@@ -12,7 +12,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -141,7 +143,9 @@ struct ends {
 
 static struct ends e;
 
-/* 'kind': SOCK_NONBLOCK, as Go's are, or 0. */
+#define WITH_ZERO_COPY 1
+
+/* 'kind': SOCK_NONBLOCK, as Go's are, or not, and WITH_ZERO_COPY. */
 static void open_ends_of(int send_bytes, int kind)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -153,7 +157,9 @@ static void open_ends_of(int send_bytes, int kind)
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
-	e.client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | kind, 0);
+	e.client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (kind & SOCK_NONBLOCK), 0);
+	if (kind & WITH_ZERO_COPY)
+		assert_int_equal(setsockopt(e.client, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof(on)), 0);
 	assert_int_equal(setsockopt(e.client, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(int)), 0);
 	if (connect(e.client, (struct sockaddr *)&address, sizeof(address)) < 0)
 		assert_int_equal(errno, EINPROGRESS);
@@ -496,6 +502,62 @@ static void test_whose_code(void **state)
 	set_self(0, 0);
 }
 
+static void test_zero_copy(void **state)
+{
+	uint64_t before = counter("insert_zero_copy");
+
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends_of(0, SOCK_NONBLOCK | WITH_ZERO_COPY);
+	assert_int_equal(poll(&(struct pollfd){.fd = e.client, .events = POLLOUT}, 1, 1000), 1);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_zero_copy"), before + 1);
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_false(is_inserted_into());
+	close_ends();
+}
+
+static int bytes_waiting(void)
+{
+	int n = -1;
+
+	assert_int_equal(ioctl(e.client, FIONREAD, &n), 0);
+	return n;
+}
+
+/* A child sends on it: that is not touched, and the socket is a plain one from the next look on. */
+static void test_passed_on(void **state)
+{
+	static const char text[] = "GET /7 HTTP/1.1\r\nHost: a\r\n\r\n";
+	int status;
+	pid_t child;
+
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends(0);
+	assert_true(request_has_line());
+	insert_drop_passed_on(insert);
+	assert_true(is_inserted_into());
+	child = fork();
+	if (child == 0)
+		_exit(send(e.client, text, strlen(text), MSG_NOSIGNAL) != (ssize_t)strlen(text));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	e.n_got = 0;
+	while (read_some(sizeof(e.got), e.n_got < strlen(text) ? 1000 : 5))
+		;
+	assert_int_equal(e.n_got, strlen(text));
+	assert_memory_equal(e.got, text, e.n_got);
+	insert_drop_passed_on(insert);
+	assert_false(is_inserted_into());
+	assert_int_equal(send(e.server, "HTTP/1.1 200 OK\r\n", 17, MSG_NOSIGNAL), 17);
+	poll(&(struct pollfd){.fd = e.client, .events = POLLIN}, 1, 1000);
+	assert_int_equal(bytes_waiting(), 17);
+	close_ends();
+}
+
 /* Many of them. */
 static void test_suspend_many(void **state)
 {
@@ -661,6 +723,8 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_blocking),
 		cmocka_unit_test(test_whose_code),
+		cmocka_unit_test(test_zero_copy),
+		cmocka_unit_test(test_passed_on),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_suspend_failed_send),
 	};

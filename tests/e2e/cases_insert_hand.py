@@ -1,10 +1,14 @@
 """Connections with insertion that come into other hands: passed on, kept across an exec, and tried again."""
 
+import array
+import fcntl
 import json
 import re
+import select
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -92,6 +96,13 @@ def case_insert_hand(run):
                 conn.sendall(f"GET /passed-{i} HTTP/1.1\r\nHost: peer\r\n\r\n".encode())
                 expect(conn.recv(1000) == ANSWER, "another answer")
                 peer.newest(f"/passed-{i}", 0)
+            time.sleep(0.5)
+            conn.sendall(b"GET /passed-on HTTP/1.1\r\nHost: peer\r\n\r\n")
+            select.select([conn], [], [], 10)
+            time.sleep(0.1)
+            waiting = array.array("i", [0])
+            fcntl.ioctl(conn, termios.FIONREAD, waiting)
+            expect(waiting[0] == len(conn.recv(1000)) == len(ANSWER), f"passed on: {waiting[0]} bytes wait")
         client.command("request /later")
         peer.newest("/later", 0)
     client.popen.stdin.write(b"exec\n")
