@@ -1,0 +1,282 @@
+/*
+ * Header insertion in the kernel (root): which requests and sockets are left alone, and what becomes
+ * of a line that is not what it should be.
+ */
+#include "insert_ends.h"
+
+/* --- heads that servers take, and would not with the line */
+
+/* Whether one of 'length' bytes with so many fields is sent with the line. */
+static bool head_has_line(size_t length, unsigned int fields)
+{
+	static char text[BYTES_MAX];
+	size_t n = (size_t)snprintf(text, sizeof(text), "GET /5 HTTP/1.1\r\nHost: a\r\n");
+	unsigned int lines;
+
+	for (unsigned int i = 2; i < fields; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "F%u: a\r\n", i);
+	snprintf(text + n, sizeof(text) - n, "P: %0*d\r\n\r\n", (int)(length - n - 7), 0);
+	open_ends(1 << 17);
+	write_all(text, length);
+	assert_int_equal(strlen(text), length);
+	while (read_some(sizeof(e.got), e.n_got < e.n_sent ? 1000 : 5))
+		;
+	lines = take_out_lines();
+	assert_int_equal(e.n_got, e.n_sent);
+	assert_memory_equal(e.got, e.sent, e.n_sent);
+	event_reader_drain(reader);
+	close_ends();
+	return lines == 1;
+}
+
+static void test_limits(void **state)
+{
+	static const size_t limits[] = {4096, 8192, 15360};
+	uint64_t before = counter("insert_limit");
+
+	(void)state;
+	if (!insert)
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		assert_true(head_has_line(limits[i] - LINE_BYTES, 2));
+		assert_false(head_has_line(limits[i] - LINE_BYTES + 1, 2));
+		assert_false(head_has_line(limits[i], 2));
+		assert_false(head_has_line(limits[i] + 512, 2));
+		if (limits[i] != 15360) /* 16384 is near */
+			assert_true(head_has_line(limits[i] + 513, 2));
+	}
+	assert_true(head_has_line(2000, 99));
+	assert_false(head_has_line(2000, 100));
+	assert_true(head_has_line(2000, 101));
+	assert_int_equal(counter("insert_limit"), before + 10);
+}
+
+/* --- sockets of C in a Go process */
+
+static void set_self(uint64_t text, uint64_t text_bytes)
+{
+	struct probe_process self = {.pid = (uint32_t)getpid(),
+				     .proc_id = 5,
+				     .propagates = true,
+				     .go_text = text,
+				     .go_text_bytes = text_bytes};
+
+	assert_int_equal(probe_process_set(probe, &self), 0);
+}
+
+/* One that is made, and one that is there already. */
+static void test_blocking(void **state)
+{
+	uint64_t before = counter("insert_not_go");
+
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends_of(0, 0);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_not_go"), before + 1);
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_true(is_inserted_into()); /* it is not blocking any more */
+	close_ends();
+	open_ends_of(0, 0);
+	fcntl(e.client, F_SETFL, 0);
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_false(is_inserted_into());
+	close_ends();
+}
+
+/* By where the call comes from: here from libc. */
+static void test_whose_code(void **state)
+{
+	uint64_t connects = (uint64_t)(uintptr_t)connect & ~4095ULL, before;
+
+	(void)state;
+	if (!insert)
+		skip();
+	set_self(connects, 1 << 20);
+	open_ends(0);
+	assert_true(is_inserted_into());
+	close_ends();
+	before = counter("insert_not_go");
+	set_self(connects - (1 << 20), 1 << 20);
+	open_ends(0);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_not_go"), before + 1);
+	close_ends();
+	set_self(0, 0);
+}
+
+static void test_zero_copy(void **state)
+{
+	uint64_t before = counter("insert_zero_copy");
+
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends_of(0, SOCK_NONBLOCK | WITH_ZERO_COPY);
+	assert_int_equal(poll(&(struct pollfd){.fd = e.client, .events = POLLOUT}, 1, 1000), 1);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_zero_copy"), before + 1);
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_false(is_inserted_into());
+	close_ends();
+}
+
+static int bytes_waiting(void)
+{
+	int n = -1;
+
+	assert_int_equal(ioctl(e.client, FIONREAD, &n), 0);
+	return n;
+}
+
+/* A child sends on it: that is not touched, and the socket is a plain one from the next look on. */
+static void test_passed_on(void **state)
+{
+	static const char text[] = "GET /7 HTTP/1.1\r\nHost: a\r\n\r\n";
+	int status;
+	pid_t child;
+
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends(0);
+	assert_true(request_has_line());
+	insert_drop_passed_on(insert);
+	assert_true(is_inserted_into());
+	child = fork();
+	if (child == 0)
+		_exit(send(e.client, text, strlen(text), MSG_NOSIGNAL) != (ssize_t)strlen(text));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	e.n_got = 0;
+	while (read_some(sizeof(e.got), e.n_got < strlen(text) ? 1000 : 5))
+		;
+	assert_int_equal(e.n_got, strlen(text));
+	assert_memory_equal(e.got, text, e.n_got);
+	insert_drop_passed_on(insert);
+	assert_false(is_inserted_into());
+	assert_int_equal(send(e.server, "HTTP/1.1 200 OK\r\n", 17, MSG_NOSIGNAL), 17);
+	poll(&(struct pollfd){.fd = e.client, .events = POLLIN}, 1, 1000);
+	assert_int_equal(bytes_waiting(), 17);
+	close_ends();
+}
+
+/* --- what has not been seen to go wrong, made to */
+
+/* The self-test has failed by it, and nothing is attached; here the map is put to use all the same. */
+static void use_anyway(void)
+{
+	struct bpf_object *object = probe_object(probe);
+	struct probe_refusal refusal;
+
+	assert_non_null(insert_why_not(insert));
+	assert_int_equal(
+		bpf_prog_attach(
+			bpf_program__fd(bpf_object__find_program_by_name(object, "in_message")),
+			bpf_map__fd(bpf_object__find_map_by_name(object, "sockets")),
+			BPF_SK_MSG_VERDICT, 0),
+		0);
+	assert_int_equal(insert_resume(insert, &refusal), 0);
+}
+
+/* A test that fails leaves nothing behind. */
+static void test_detached(void **state)
+{
+	(void)state;
+	if (!insert)
+		skip();
+	assert_non_null(insert_why_not(insert));
+	open_ends(0);
+	assert_false(is_inserted_into());
+	assert_false(request_has_line());
+	insert_take_connections(insert, (uint32_t)getpid());
+	assert_false(request_has_line());
+	assert_int_equal(counter("insert_undone"), 0);
+	close_ends();
+}
+
+/* The line is taken out: the bytes are as they were, and the connection is left alone from then on. */
+static void test_undone(void **state)
+{
+	(void)state;
+	if (!insert)
+		skip();
+	use_anyway();
+	open_ends(0);
+	assert_true(is_inserted_into());
+	assert_false(request_has_line());
+	assert_int_equal(counter("insert_undone"), 1);
+	for (int i = 0; i < 3; i++)
+		assert_false(request_has_line());
+	assert_int_equal(counter("insert_undone"), 1);
+	assert_int_equal(counter("insert_dropped"), 0);
+	assert_int_equal(counter("inserted"), 0);
+	assert_int_equal(counter("out_of_step"), 0);
+	close_ends();
+}
+
+/* It cannot be: the send fails, nothing of it is on the wire, nor of any later one. */
+static void test_dropped(void **state)
+{
+	static const char text[] = "GET /6 HTTP/1.1\r\nHost: a\r\n\r\n";
+
+	(void)state;
+	if (!insert)
+		skip();
+	use_anyway();
+	open_ends(0);
+	assert_true(is_inserted_into());
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send(e.client, text, strlen(text), MSG_NOSIGNAL), -1);
+		assert_int_equal(errno, EACCES);
+	}
+	assert_int_equal(read_some(sizeof(e.got), 200), 0);
+	assert_int_equal(counter("insert_undone"), 1);
+	assert_int_equal(counter("insert_dropped"), 1);
+	close(e.client);
+	/* The end, and nothing before it. */
+	assert_int_equal(recv(e.server, e.got, sizeof(e.got), 0), 0);
+	close(e.server);
+}
+static int setup(void **state)
+{
+	(void)state;
+	return set_up(false, false);
+}
+
+static int setup_line_fault(void **state)
+{
+	(void)state;
+	return set_up(true, false);
+}
+
+static int setup_both_faults(void **state)
+{
+	(void)state;
+	return set_up(true, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits),     cmocka_unit_test(test_blocking),
+		cmocka_unit_test(test_whose_code), cmocka_unit_test(test_zero_copy),
+		cmocka_unit_test(test_passed_on),
+	};
+	const struct CMUnitTest line_fault[] = {
+		cmocka_unit_test(test_detached),
+		cmocka_unit_test(test_undone),
+	};
+	const struct CMUnitTest both_faults[] = {
+		cmocka_unit_test(test_dropped),
+	};
+
+	if (geteuid() != 0) {
+		printf("needs root\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, setup, teardown) +
+	       cmocka_run_group_tests(line_fault, setup_line_fault, teardown) +
+	       cmocka_run_group_tests(both_faults, setup_both_faults, teardown);
+}
