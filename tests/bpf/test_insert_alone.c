@@ -2,6 +2,10 @@
  * Header insertion in the kernel (root): which requests and sockets are left alone, and what becomes
  * of a line that is not what it should be.
  */
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+
 #include "insert_ends.h"
 
 /* --- heads that servers take, and would not with the line */
@@ -104,6 +108,36 @@ static void test_whose_code(void **state)
 	assert_int_equal(counter("insert_not_go"), before + 1);
 	close_ends();
 	set_self(0, 0);
+}
+
+static void *connect_elsewhere(void *unused)
+{
+	struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd;
+
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &loopback), 0);
+	close(fd);
+	open_ends(0);
+	return unused;
+}
+
+/* By a thread that is in another network than its process: it could not be found there. */
+static void test_network(void **state)
+{
+	uint64_t before = counter("insert_network");
+	pthread_t thread;
+
+	(void)state;
+	if (!insert)
+		skip();
+	assert_int_equal(pthread_create(&thread, NULL, connect_elsewhere, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_false(is_inserted_into());
+	assert_int_equal(counter("insert_network"), before + 1);
+	assert_false(request_has_line());
+	close_ends();
 }
 
 static void test_zero_copy(void **state)
@@ -261,8 +295,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits),     cmocka_unit_test(test_blocking),
-		cmocka_unit_test(test_whose_code), cmocka_unit_test(test_zero_copy),
-		cmocka_unit_test(test_passed_on),
+		cmocka_unit_test(test_whose_code), cmocka_unit_test(test_network),
+		cmocka_unit_test(test_zero_copy),  cmocka_unit_test(test_passed_on),
 	};
 	const struct CMUnitTest line_fault[] = {
 		cmocka_unit_test(test_detached),
