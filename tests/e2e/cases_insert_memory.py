@@ -220,3 +220,31 @@ def case_insert_short_stop(run):
         peer.newest("/ending", 0)
         expect(daemon.stop() == 0, "not a clean end")
     return "plain while the daemon ends"
+
+
+def case_insert_cgroups(run):
+    """A daemon with a namespace of cgroups of its own, as containers have: it takes in no connection that is made in
+    another group, and status says so."""
+    need("go", "unshare")
+
+    def every_group(daemon):
+        features = json.loads(daemon.control("status", "--json"))["features"]
+        return next(one["reason"] for one in features if one["name"] == "traceparent in requests from every cgroup")
+
+    root = cgroup_root()
+    front, _ = go_chain(run)
+    with Group(root, "own") as group:
+        inside = [*group.inside(), "unshare", "--cgroup", "--mount", "--propagation", "private", "/bin/sh", "-c",
+                  f'umount -l {root} && mount -t cgroup2 none {root} && exec "$@"', "sh"]
+        daemon = Daemon(run, run.config(ON), before=inside).wait_ready()
+        need_propagation(daemon)
+        expect("its own container's cgroups only" in (every_group(daemon) or ""), f"said: {every_group(daemon)}")
+        run.load(front.port, 50, 4, name="hidden", prefix="/hidden/", id="hidden-{n}")
+        expect(daemon.counters()["inserted"] == 0, f"{daemon.counters()['inserted']} headers")
+        daemon.end()
+    daemon = run.daemon(config=run.config(ON), name="outside", runtime="run-outside")
+    expect(every_group(daemon) is None, f"in the host's own: {every_group(daemon)}")
+    run.load(front.port, 50, 4, name="seen", prefix="/seen/", id="seen-{n}")
+    lines = daemon.counters()["inserted"]
+    expect(lines >= 50 - 2 * 4, f"only {lines} headers")
+    return every_group(daemon) or f"{lines} headers from outside"
