@@ -76,6 +76,8 @@ static void add_features(struct daemon *d, cJSON *answer)
 	probe_features(d->probe, known);
 	for (size_t i = 0; i < PROBE_FEATURES; i++)
 		add_feature(features, &known[i]);
+	add_feature(features, &(struct probe_feature){"parents of calls of Go processes",
+						      go_units_refusal(d->go)});
 	add_feature(features, &(struct probe_feature){"Go probes shared by containers of one image",
 						      go_units_why_not_shared(d->go)});
 	add_feature(features, &(struct probe_feature){"traceparent in requests of Go processes",
@@ -182,9 +184,6 @@ static int report_doctor(struct daemon *d, cJSON *answer)
 	add_text(answer, "kernel", uname(&kernel) == 0 ? kernel.release : NULL);
 	add_tap(d, answer);
 	add_features(d, answer);
-	add_feature(cJSON_GetObjectItem(answer, "features"),
-		    &(struct probe_feature){"parents of calls of Go processes",
-					    go_units_refusal(d->go)});
 	add_checks(d, answer);
 	return 0;
 }

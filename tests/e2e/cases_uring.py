@@ -71,7 +71,8 @@ def judge_pairs(run, ways):
         raise Skip(f"this kernel refuses io_uring: {refused}")
     time.sleep(1.5)
     spans = [s for s in daemon.finish() if not any(judge.span_path(s).startswith(f"/uring/{g}-") for g in refused)]
-    text = expect_true(spans, expected)
+    # the witness does not see when io_uring works
+    text = expect_true(spans, expected, may_be_loose=sees_ring)
     return f"{tap}: {text}" + (f"; refused: {refused}" if refused else "")
 
 

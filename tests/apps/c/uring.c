@@ -128,6 +128,16 @@ static void serve(int listener, const char *log_name, enum way way)
 	exit(0);
 }
 
+/* No response: the server may have met a kernel that refuses. */
+static void end_without_response(void)
+{
+	int status;
+
+	if (wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status))
+		exit(WEXITSTATUS(status));
+	die("response");
+}
+
 static void call(struct end *end, FILE *log, const char *id)
 {
 	char message[MESSAGE_BYTES];
@@ -137,7 +147,7 @@ static void call(struct end *end, FILE *log, const char *id)
 
 	send_all(end, message, (size_t)n);
 	if (!read_message(end, message) || sscanf(message, "HTTP/1.1 %d", &status) != 1)
-		die("response");
+		end_without_response();
 	log_line(log, "client", id, status, start_ns);
 }
 
