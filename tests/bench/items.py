@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import time
 import urllib.error
@@ -262,6 +263,40 @@ def item_go_containers(run, rounds):
             rows.append(Row(f"CPU of the services a request, {how}", "us", column(on, "servers"),
                             column(off, "servers"), 6.0, "percent"))
     return rows
+
+
+STATISTICS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+
+
+def programs(daemon):
+    """id → (name, ns, runs) of the daemon's programs."""
+    held = {int(number) for file in pathlib.Path(f"/proc/{daemon.pid}/fdinfo").iterdir()
+            for number in re.findall(r"^prog_id:\t(\d+)", file.read_text(), re.MULTILINE)}
+    shown = json.loads(subprocess.run(["bpftool", "--json", "prog", "show"], capture_output=True, check=True).stdout)
+    return {one["id"]: (one.get("name", "?"), one.get("run_time_ns", 0), one.get("run_cnt", 0)) for one in shown
+            if one["id"] in held}
+
+
+def item_programs(run, rounds):
+    """What each program takes for a request to the Go hello server, by the kernel's statistics of programs."""
+    need("go", "wrk", "bpftool")
+    hello, spent = go_hello(run), {}
+    quiet = STATISTICS.read_text()
+    STATISTICS.write_text("1")
+    try:
+        with tracing(run, 1, sink(run)) as daemon:
+            for _ in range(rounds):
+                before = programs(daemon)
+                requests = wrk(hello.port, path_of_success(hello.port), 64, LOAD_SECONDS)
+                for number, (name, ns, runs) in programs(daemon).items():
+                    _, ns_before, runs_before = before.get(number, (name, 0, 0))
+                    if runs > runs_before:
+                        spent.setdefault(name, []).append(((ns - ns_before) / requests, (runs - runs_before) / requests))
+            tap = status_of(daemon)["tap"]["name"]
+    finally:
+        STATISTICS.write_text(quiet)
+    return [Row(f"{tap}: {name}, {statistics.median(runs for _, runs in taken):.2f} runs", "ns", [ns for ns, _ in taken])
+            for name, taken in sorted(spent.items(), key=lambda one: -sum(ns for ns, _ in one[1]))]
 
 
 def ping(_daemon):
