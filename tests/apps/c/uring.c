@@ -27,9 +27,28 @@ enum { CONNECTIONS = 2, REQUESTS = 6, MESSAGE_BYTES = 8192 };
 
 static const char *group;
 
+static pid_t server_pid; /* in the client */
+
+/* Because the server ended, which met a kernel that refuses? */
+static bool is_refused(void)
+{
+	int status;
+
+	for (int i = 0; server_pid && i < 50; i++) {
+		if (waitpid(server_pid, &status, WNOHANG) == server_pid)
+			return WIFEXITED(status) && WEXITSTATUS(status) == 77;
+		usleep(10000);
+	}
+	return false;
+}
+
 static void die(const char *what)
 {
-	fprintf(stderr, "uring: %s: %s\n", what, strerror(errno));
+	int error = errno;
+
+	if (is_refused())
+		exit(77);
+	fprintf(stderr, "uring: %s: %s\n", what, strerror(error));
 	exit(1);
 }
 
@@ -128,16 +147,6 @@ static void serve(int listener, const char *log_name, enum way way)
 	exit(0);
 }
 
-/* No response: the server may have met a kernel that refuses. */
-static void end_without_response(void)
-{
-	int status;
-
-	if (wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status))
-		exit(WEXITSTATUS(status));
-	die("response");
-}
-
 static void call(struct end *end, FILE *log, const char *id)
 {
 	char message[MESSAGE_BYTES];
@@ -147,7 +156,7 @@ static void call(struct end *end, FILE *log, const char *id)
 
 	send_all(end, message, (size_t)n);
 	if (!read_message(end, message) || sscanf(message, "HTTP/1.1 %d", &status) != 1)
-		end_without_response();
+		die("response");
 	log_line(log, "client", id, status, start_ns);
 }
 
@@ -185,6 +194,7 @@ int main(int argc, char **argv)
 	if (argc != 6)
 		return 2;
 	address.sin_port = htons((uint16_t)atoi(argv[1]));
+	signal(SIGPIPE, SIG_IGN);
 	group = argv[3];
 	client = way_of(argv[4]);
 	server = way_of(argv[5]);
@@ -200,6 +210,7 @@ int main(int argc, char **argv)
 		snprintf(log_name, sizeof(log_name), "%s.server", argv[2]);
 		serve(listener, log_name, server);
 	}
+	server_pid = child;
 	close(listener);
 	printf("ready %d %d\n", (int)getpid(), (int)child);
 	fflush(stdout);
