@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "daemon_private.h"
+#include "descriptors.h"
 #include "export/json.h"
 #include "export/tree.h"
 #include "metrics/metrics.h"
@@ -653,6 +654,7 @@ int daemon_run(const struct daemon_options *options)
 	if (!rights_are_enough())
 		return EXIT_FAILURE;
 	keep_large_apart();
+	descriptors_raise(d.config->processes_max);
 	r = daemon_start(&d);
 	if (r >= 0) {
 		rights_warn();

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/util.h"
+#include "descriptors.h"
 #include "metrics/metrics.h"
 
 int go_executable_open(uint32_t pid, struct go_shown *ret)
@@ -60,6 +61,23 @@ static void detach_all(struct go_executable *e, struct uprobe *uprobes[static _G
 	}
 }
 
+/* Returns 0 or a negative errno. */
+static int attach_site(struct go_executable *e, int fd, enum go_probe_site site,
+		       struct uprobe **ret)
+{
+	int r = -EMFILE;
+
+	if (!descriptors_are_short(fd))
+		r = go_probe_attach(e->probe, fd, site, e->sites[site], ret);
+	if (r == -ENFILE)
+		r = -EMFILE;
+	if (r == -EMFILE && !e->is_short) {
+		e->is_short = true;
+		metrics_increment(METRIC_GO_PROBES_NO_DESCRIPTORS);
+	}
+	return r;
+}
+
 int go_executable_attach(struct go_executable *e, int fd, uint64_t mount)
 {
 	/* Where one ends before where one begins: whatever was noted is forgotten. */
@@ -77,7 +95,7 @@ int go_executable_attach(struct go_executable *e, int fd, uint64_t mount)
 
 		if (!(e->wanted & 1U << site) || (e->uprobes[site] && e->mount == mount))
 			continue;
-		r = go_probe_attach(e->probe, fd, site, e->sites[site], &made[site]);
+		r = attach_site(e, fd, site, &made[site]);
 		if (r < 0) {
 			detach_all(e, made);
 			return r;
@@ -91,6 +109,7 @@ int go_executable_attach(struct go_executable *e, int fd, uint64_t mount)
 	}
 	e->mount = mount;
 	e->is_lost = false;
+	e->is_short = false;
 	return 0;
 }
 
@@ -153,9 +172,14 @@ static bool is_on_its_mount(const struct go_executable *e)
 /* Who has lived long is likely to live on: the eldest first. */
 static bool attach_by_any(struct go_executable *e)
 {
-	for (const struct go_user *user = e->oldest; user; user = user->newer)
-		if (go_executable_attach_by(e, user) == 0)
+	for (const struct go_user *user = e->oldest; user; user = user->newer) {
+		int r = go_executable_attach_by(e, user);
+
+		if (r == 0)
 			return true;
+		if (r == -EMFILE)
+			return false; /* nor by any other */
+	}
 	return false;
 }
 
@@ -174,7 +198,7 @@ void go_executable_leave(struct go_executable *e, struct go_user *user)
 
 void go_executable_repair(struct go_executable *e)
 {
-	if (!e->wanted || go_executable_links(e) || attach_by_any(e) || e->is_lost)
+	if (!e->wanted || go_executable_links(e) || attach_by_any(e) || e->is_lost || e->is_short)
 		return;
 	e->is_lost = true;
 	metrics_increment(METRIC_GO_PROBES_LOST);

@@ -57,6 +57,7 @@ struct go_executable {
 	struct uprobe *uprobes[_GO_PROBE_SITE_MAX];
 	uint64_t mount; /* that they were made through */
 	bool is_lost;   /* it has been counted that they are wanted and not there */
+	bool is_short;  /* some could not be made for want of file descriptors; counted */
 
 	struct go_user *oldest, *newest; /* processes, by when they were met */
 };
@@ -67,7 +68,8 @@ int go_executable_open(uint32_t pid, struct go_shown *ret);
 /*
  * Makes the links that are wanted and not there, through 'fd', which is the executable as a process
  * showed it. Where the others were made through another mount all are made anew, and those taken
- * away. All or nothing: returns 0 or a negative errno.
+ * away. All or nothing: returns 0 or a negative errno; -EMFILE: none were left for them, which may
+ * be otherwise later.
  */
 int go_executable_attach(struct go_executable *e, int fd, uint64_t mount);
 

@@ -237,6 +237,10 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 		e->wanted = before;
 		return; /* it has ended, or executed something else */
 	}
+	if (r == -EMFILE) {
+		e->wanted = before;
+		return; /* with the next such call, if there are file descriptors then */
+	}
 	e->is_followed = true;
 	if (r < 0) {
 		e->wanted = before;
@@ -368,9 +372,13 @@ static int take_view(struct go_units *u, int fd, const struct go_shown *shown, s
 /* The links, if there are none: of the first process, or where all others could give none. */
 static void attach_first(struct go_executable *e, int fd, uint64_t mount)
 {
+	int r;
+
 	if (!e->wanted || go_executable_links(e))
 		return;
-	if (go_executable_attach(e, fd, mount) == 0 || e->oldest)
+	r = go_executable_attach(e, fd, mount);
+	/* What is short of file descriptors is tried again (go_executable_repair()). */
+	if (r == 0 || r == -EMFILE || e->oldest)
 		return;
 	e->wanted = 0;
 	e->why_not = "the kernel refused the probe in its HTTP client";
@@ -509,6 +517,8 @@ const char *go_units_why_not(const struct go_units *u, uint32_t proc_id)
 	if (user->executable->is_lost)
 		return "no process could give its file for the probes when their mount's last one "
 		       "ended";
+	if (user->executable->is_short)
+		return "the daemon has no file descriptors left for its probes (raise LimitNOFILE)";
 	return user->executable->why_not ? user->executable->why_not
 					 : user->executable->why_not_children;
 }

@@ -150,6 +150,7 @@ static struct entry *look_and_apply(struct discover *d, struct entry *e)
 		 * No memory or no descriptors: what is traced stays so, all others are looked at
 		 * again.
 		 */
+		metrics_increment(METRIC_PROCESSES_UNREAD);
 		if (!was_selected)
 			life_refuse(e, "left alone: it could not be looked at (%s)", -r);
 		e->may_become_jvm = true;

@@ -48,6 +48,8 @@
 	X(METRIC_PROCESSES_FULL, "processes_full", "processes not followed: the table was full")   \
 	X(METRIC_PROCESSES_GONE, "processes_gone",                                                 \
 	  "processes that ended while they were looked at")                                        \
+	X(METRIC_PROCESSES_UNREAD, "processes_unread",                                             \
+	  "looks at processes that failed: no descriptors or no memory")                           \
 	X(METRIC_PARENT_UNDECIDED, "parent_undecided",                                             \
 	  "heads without a decision of the kernel side")                                           \
 	X(METRIC_PARENT_HEADER, "parent_header", "parents from a traceparent header")              \
@@ -93,6 +95,8 @@
 	  "probes of a Go program that no other container could give its file for")                \
 	X(METRIC_GO_FILES_UNKNOWN, "go_files_unknown",                                             \
 	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
+	X(METRIC_GO_PROBES_NO_DESCRIPTORS, "go_probes_no_descriptors",                             \
+	  "Go programs that probes could not be made for: too few files may be open")              \
 	X(METRIC_PROPAGATION_CONNECTIONS_MISSED, "propagation_connections_missed",                 \
 	  "connections older than the daemon whose requests go without our traceparent")           \
 	X(METRIC_PROPAGATION_CONNECTIONS_BLOCKING, "propagation_connections_blocking",             \

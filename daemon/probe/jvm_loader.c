@@ -21,6 +21,9 @@
 /* All that may take long together has its own limits (jvm_attach.c); this is for what has none. */
 #define LOADER_NS (300 * NSEC_PER_SEC)
 
+/* What processes are usually given. */
+#define DESCRIPTORS 1024
+
 static const char *const words[] = {
 	[JVM_LOADER_LOAD] = "load", [JVM_LOADER_ON] = "on", [JVM_LOADER_OFF] = "off"};
 static_assert(ARRAY_SIZE(words) == _JVM_LOADER_TASK_MAX, "each task has a word");
@@ -221,6 +224,17 @@ static bool is_there(uint32_t pid, uint64_t start_ns)
 	return true;
 }
 
+/* The daemon's limit is for its probes; what goes through all numbers of files has few here. */
+static void limit_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= DESCRIPTORS)
+		return;
+	limit.rlim_cur = DESCRIPTORS;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 {
 	struct jvm_loader_result result = {.outcome = JVM_ATTACH_LOADED};
@@ -237,6 +251,7 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 	 * brought to an end, also when all of a service's processes are told to go.
 	 */
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+	limit_descriptors();
 	setpriority(PRIO_PROCESS, 0, 0);
 	setsid();
 	signal(SIGPIPE, SIG_IGN);

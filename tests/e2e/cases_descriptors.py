@@ -1,0 +1,134 @@
+"""File descriptors of the daemon: each probe in a Go program takes one for as long as it is there.
+
+Hundreds of copies of the Go chain are as many executables, each with a link of its own.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import time
+
+import apps
+from cases_chains import need
+from cases_images import facts_of, hops_of, links_of, status_of
+from harness import PATIENCE, Daemon, expect, expect_true, scaled, wait_until
+from judge import expand
+
+RESERVE = 64  # of daemon/descriptors.c
+SCANNING = 8  # at most so many are open for the first pass over /proc; a second later they are free for probes
+ATTACHED_WITHIN = 20  # seconds, for all of them
+SHORT = "no file descriptors left"
+
+
+def start_fronts(run, n):
+    """As many different executables, which call one back end."""
+    need("go")
+    back = run.app("back", [apps.go_chain(), "back", "{port}", "{log}"])
+    fronts, env = [], {**os.environ, "GOMAXPROCS": "1"}
+    for i in range(n):
+        program = shutil.copy(apps.go_chain(), run.apps / f"program{i}")
+        fronts.append(run.app(f"front{i}", [program, "front", "{port}", "{log}", back.port], ready=None, env=env))
+    for front in fronts:
+        front.wait_for("ready")
+    return back, fronts
+
+
+def limited(run, limit, drops=False):
+    """A daemon behind 'ulimit'; 'drops': it may not raise the hard limit either."""
+    need("setpriv")
+    before = ["sh", "-c", f"ulimit -l unlimited 2>/dev/null; ulimit {'-n' if drops else '-Sn'} {limit} && exec \"$@\"", "sh"]
+    if drops:
+        before += ["setpriv", "--bounding-set", "-sys_resource", "--inh-caps", "-sys_resource"]
+    return Daemon(run, run.config(), before=before)
+
+
+def load_each(run, fronts, requests, prefix="load"):
+    """One front after the other: the ids tell whose requests they are."""
+    for front in fronts:
+        run.load(front.port, requests, 1, name=f"{prefix}-{front.name}", id=front.name)
+
+
+def judge_each(run, daemon, fronts, back, without_parents=()):
+    time.sleep(1.5)
+    run.stop_apps()
+    spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
+    logs = run.read_logs()
+    expected = []
+    for front in fronts:
+        expected += expand(hops_of(front, back, front in without_parents), logs, load=f"load-{front.name}")
+    return spans, expect_true(spans, expected, least=len(expected))
+
+
+def soft_limit(pid):
+    return int(re.search(r"Max open files\s+(\d+)", pathlib.Path(f"/proc/{pid}/limits").read_text())[1])
+
+
+def reasons_of(daemon):
+    """Why the calls of a process have no parents, by pid."""
+    return {one["pid"]: one["no_parents"] for one in json.loads(daemon.control("processes", "--json"))["processes"]}
+
+
+def case_descriptors_raised(run):
+    """Many different Go programs under a soft limit that is too low for them: it is raised, all are probed in time."""
+    n = scaled(300, 120)
+    back, fronts = start_fronts(run, n)
+    limit = min(256, n + 40)  # the daemon itself has more than forty open
+    begin = time.monotonic()
+    daemon = limited(run, limit).wait_ready(ATTACHED_WITHIN)
+    wait_until(lambda: status_of(daemon)["go"]["links"] == n + 1, ATTACHED_WITHIN, f"{n + 1} links in executables")
+    took = time.monotonic() - begin
+    expect(took < ATTACHED_WITHIN * PATIENCE, f"all were attached after {took:.1f} s")
+    status = status_of(daemon)
+    expect(status["processes"]["traced"] == n + 1, f"{status['processes']['traced']} of {n + 1} processes traced")
+    expect(len(links_of(daemon)) == n + 1, f"{len(links_of(daemon))} links among its descriptors")
+    expect(soft_limit(daemon.pid) > limit, f"the limit is {soft_limit(daemon.pid)}")
+    counters = daemon.counters()
+    expect((counters["go_probes_no_descriptors"], counters["processes_unread"]) == (0, 0), f"counted {counters}")
+    expect(len(daemon.stderr.splitlines()) == 1, f"said: {daemon.stderr}")
+    load_each(run, fronts, 3)
+    _, outcome = judge_each(run, daemon, fronts, back)
+    return f"{outcome}; {n} programs after {took:.1f} s"
+
+
+def own_descriptors(run):
+    """How many a daemon has open that traces nothing."""
+    daemon = run.daemon(name="idle", runtime="idle")
+    n = len(facts_of(daemon))
+    daemon.end()
+    return n
+
+
+def case_descriptors_short(run):
+    """A hard limit that is too low: some have no probes, which is counted and said; all have spans, and status answers."""
+    n = scaled(90, 60)
+    limit = own_descriptors(run) + RESERVE + n // 3
+    back, fronts = start_fronts(run, n)
+    daemon = limited(run, limit, drops=True).wait_ready()
+    expect(soft_limit(daemon.pid) == limit, f"the limit is {soft_limit(daemon.pid)}, expected {limit}")
+    warned = daemon.stderr.splitlines()[0]
+    expect(f"at most {limit} files may be open" in warned and "LimitNOFILE" in warned, f"warned: {warned}")
+    time.sleep(2 * PATIENCE)
+    status = status_of(daemon)
+    expect(status["processes"]["traced"] == n + 1, f"{status['processes']['traced']} of {n + 1} processes traced")
+    expect(status["memory"]["rss_bytes"] > 0 and status["memory"]["map_bytes"] > 0, f"status says {status['memory']}")
+    links = len(links_of(daemon))
+    expect(n // 3 - 8 <= links <= n // 3 + 8, f"{links} links with room for about {n // 3}")
+    expect(limit - len(facts_of(daemon)) >= RESERVE, f"{len(facts_of(daemon))} of {limit} are open")
+    reasons = reasons_of(daemon)
+    short = [front for front in fronts if SHORT in (reasons[front.pid] or "")]
+    expect(len(short) + links == n + 1 and not reasons[back.pid], f"{len(short)} say that they are short, {links} links")
+    counted = daemon.counters()
+    expect(counted["processes_unread"] == 0, f"{counted['processes_unread']} looks at processes failed")
+    expect(len(short) <= counted["go_probes_no_descriptors"] <= len(short) + SCANNING,
+           f"{counted['go_probes_no_descriptors']} counted, {len(short)} short")
+    load_each(run, fronts, 3)
+    for front in [front for front in fronts if front not in short][:5]:
+        front.stop()
+    wait_until(lambda: sum(SHORT in (why or "") for why in reasons_of(daemon).values()) == len(short) - 5, 10,
+               "five others probed when five have ended")
+    spans, outcome = judge_each(run, daemon, fronts, back, short)
+    absent = [span for span in spans if span["kind"] == "client" and not span.get("parent_span_id")]
+    expect(len(absent) == 3 * len(short), f"{len(absent)} calls have no parent, expected {3 * len(short)}")
+    return f"{outcome}; {links} probed, {len(short)} short under a limit of {limit}"
