@@ -32,7 +32,8 @@
 #define GIVE_REST_NS    NSEC_PER_SEC /* after a crowd, for those of it that were still open */
 /* More than a request with a head of any length takes: there may be many of those. */
 #define LARGE_BYTES (32 << 10)
-#define FLUSH_MS    4000 /* at the end; SIGTERM is answered within 5 s */
+#define STOP_MS     4000 /* for all of the end; SIGTERM is answered within 5 s */
+#define FLUSH_MS    1000 /* for sending what is left in any case */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
 static void update_clock(struct daemon *d)
@@ -596,22 +597,36 @@ static int daemon_start(struct daemon *d)
 	return 0;
 }
 
+/* Of the end's time what has not been spent on JVMs and printing. */
+static void send_rest(struct daemon *d, uint64_t begin_ns)
+{
+	uint64_t spent_ms = (now_ns(CLOCK_MONOTONIC) - begin_ns) / NSEC_PER_MSEC;
+	uint32_t left_ms = (uint32_t)(STOP_MS - MIN(spent_ms, STOP_MS - FLUSH_MS));
+
+	if (d->exporter && exporter_stop(d->exporter, left_ms) == EXPORTER_UNSENT)
+		log_warning("Cannot send %" PRIu64 " spans within %" PRIu32 " ms, dropping them",
+			    metrics_get(METRIC_SPANS_SHUTDOWN), left_ms);
+}
+
 static void daemon_stop(struct daemon *d)
 {
+	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC);
+
 	/* Nobody looks at TCP's memory any more. */
 	propagation_stop(d);
 	drain(d);
-	jvm_agents_stop(d->jvm);
-	/* While spans are sent: it takes the kernel a while. */
+	/*
+	 * While JVMs are told and spans are sent: it takes the kernel a while, and telling JVMs takes
+	 * descriptors.
+	 */
 	go_units_detach(d->go);
+	jvm_agents_stop(d->jvm);
 	stitch_finish(d->stitch, now_ns(CLOCK_MONOTONIC));
 	if (d->options->print == DAEMON_PRINT_TREE)
 		store_tick(d->store, UINT64_MAX, print_trace, d);
 	if (d->output && !d->output_error)
 		output_flush(d->output, PRINT_MS);
-	if (d->exporter && exporter_stop(d->exporter, FLUSH_MS) == EXPORTER_UNSENT)
-		log_warning("Cannot send %" PRIu64 " spans within %d ms, dropping them",
-			    metrics_get(METRIC_SPANS_SHUTDOWN), FLUSH_MS);
+	send_rest(d, begin_ns);
 }
 
 static void daemon_done(struct daemon *d)

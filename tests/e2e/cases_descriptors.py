@@ -12,8 +12,9 @@ import time
 
 import apps
 from cases_chains import need
+from cases_faults import Sink, never_answer
 from cases_images import facts_of, hops_of, links_of, status_of
-from harness import PATIENCE, Daemon, expect, expect_true, scaled, wait_until
+from harness import PATIENCE, ROOT, Daemon, expect, expect_true, scaled, wait_until
 from judge import expand
 
 RESERVE = 64  # of daemon/descriptors.c
@@ -132,3 +133,26 @@ def case_descriptors_short(run):
     absent = [span for span in spans if span["kind"] == "client" and not span.get("parent_span_id")]
     expect(len(absent) == 3 * len(short), f"{len(absent)} calls have no parent, expected {3 * len(short)}")
     return f"{outcome}; {links} probed, {len(short)} short under a limit of {limit}"
+
+
+def time_to_stop():
+    return int(re.search(r"TimeoutStopSec=(\d+)s", (ROOT / "systemd/tsunagi.service").read_text())[1])
+
+
+def case_descriptors_stop(run):
+    """Many probed programs and a collector that never answers: the end takes less than half of what systemd gives it."""
+    n = scaled(300, 120)
+    back, fronts = start_fronts(run, n)
+    sink = Sink(never_answer)
+    daemon = run.daemon(run.config(endpoint=f"http://127.0.0.1:{sink.port}"), arguments=())
+    wait_until(lambda: status_of(daemon)["go"]["links"] == n + 1, ATTACHED_WITHIN, f"{n + 1} links in executables")
+    load_each(run, fronts[:20], 5)
+    begin = time.monotonic()
+    status = daemon.stop(time_to_stop())
+    took = time.monotonic() - begin
+    expect(status == 0, f"tsunagid exited with {status}: {daemon.stderr}")
+    expect(took < time_to_stop() / 2 * PATIENCE, f"the end took {took:.1f} s of {time_to_stop()}")
+    expect("Cannot send" in daemon.stderr, f"said: {daemon.stderr}")
+    expect(back.running() and all(front.running() for front in fronts), "a program has ended")
+    sink.close()
+    return f"{n + 1} links gone, end after {took:.1f} s"
