@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import time
 
@@ -15,7 +16,7 @@ from cases_chains import need
 from cases_faults import Sink, never_answer
 from cases_images import facts_of, hops_of, links_of, status_of
 from harness import PATIENCE, ROOT, Daemon, expect, expect_true, scaled, wait_until
-from judge import expand
+from judge import Hop, expand
 
 RESERVE = 64  # of daemon/descriptors.c
 SCANNING = 8  # at most so many are open for the first pass over /proc; a second later they are free for probes
@@ -23,14 +24,14 @@ ATTACHED_WITHIN = 20  # seconds, for all of them
 SHORT = "no file descriptors left"
 
 
-def start_fronts(run, n):
+def start_fronts(run, n, *mode):
     """As many different executables, which call one back end."""
     need("go")
     back = run.app("back", [apps.go_chain(), "back", "{port}", "{log}"])
     fronts, env = [], {**os.environ, "GOMAXPROCS": "1"}
     for i in range(n):
         program = shutil.copy(apps.go_chain(), run.apps / f"program{i}")
-        fronts.append(run.app(f"front{i}", [program, "front", "{port}", "{log}", back.port], ready=None, env=env))
+        fronts.append(run.app(f"front{i}", [program, "front", "{port}", "{log}", back.port, *mode], ready=None, env=env))
     for front in fronts:
         front.wait_for("ready")
     return back, fronts
@@ -135,6 +136,24 @@ def case_descriptors_short(run):
     return f"{outcome}; {links} probed, {len(short)} short under a limit of {limit}"
 
 
+def case_descriptors_none(run):
+    """None left at all while a program starts: the look at it fails, is counted, and is taken again when there are some."""
+    daemon = run.daemon()
+    limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (len(facts_of(daemon)), limits[1]))
+    back = run.app("back", apps.python("threaded.py", "{port}", "{log}"))
+    time.sleep(0.5)
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+    wait_until(lambda: status_of(daemon)["processes"]["traced"] == 1, 15, "the program traced")
+    unread = daemon.counters()["processes_unread"]
+    expect(unread > 0, "no look failed")
+    run.load(back.port, 50, 4)
+    time.sleep(1)
+    run.stop_apps()
+    expected = expand([Hop("server", "/x/{id}", outer="load", inner="back", pid=back.pid)], run.read_logs())
+    return f"{expect_true(daemon.finish(), expected, least=50)}; {unread} looks failed"
+
+
 def time_to_stop():
     return int(re.search(r"TimeoutStopSec=(\d+)s", (ROOT / "systemd/tsunagi.service").read_text())[1])
 
@@ -142,11 +161,14 @@ def time_to_stop():
 def case_descriptors_stop(run):
     """Many probed programs and a collector that never answers: the end takes less than half of what systemd gives it."""
     n = scaled(300, 120)
-    back, fronts = start_fronts(run, n)
+    back, fronts = start_fronts(run, n, "child")
     sink = Sink(never_answer)
     daemon = run.daemon(run.config(endpoint=f"http://127.0.0.1:{sink.port}"), arguments=())
-    wait_until(lambda: status_of(daemon)["go"]["links"] == n + 1, ATTACHED_WITHIN, f"{n + 1} links in executables")
-    load_each(run, fronts[:20], 5)
+    wait_until(lambda: status_of(daemon)["processes"]["traced"] == n + 1, ATTACHED_WITHIN, "all processes traced")
+    load_each(run, fronts, 1)
+    links = 4 * n + 1  # the back end has no goroutine that calls
+    wait_until(lambda: status_of(daemon)["go"]["links"] == links, ATTACHED_WITHIN, f"{links} links in executables")
+    load_each(run, fronts[:5], 3, "rest")
     begin = time.monotonic()
     status = daemon.stop(time_to_stop())
     took = time.monotonic() - begin
@@ -155,4 +177,4 @@ def case_descriptors_stop(run):
     expect("Cannot send" in daemon.stderr, f"said: {daemon.stderr}")
     expect(back.running() and all(front.running() for front in fronts), "a program has ended")
     sink.close()
-    return f"{n + 1} links gone, end after {took:.1f} s"
+    return f"{links} links gone, end after {took:.1f} s"

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -324,6 +325,8 @@ def case_jvm_attach_frozen(run):
         wait_until(lambda: len(files_of(process)) == 2, 20, "the order lies there")
         loaders = loaders_of(process)
         expect(len(loaders) == 1, f"loaders {loaders}")
+        limit = resource.prlimit(loaders[0], resource.RLIMIT_NOFILE)[0]
+        expect(limit <= 1024, f"the loader may open {limit} files, as the daemon may")
         os.kill(loaders[0], signal.SIGTERM)
         expect(daemon.stop() == 0, "the daemon's end")
         expect(loaders_of(process) == loaders, "the loader ended in the middle")
