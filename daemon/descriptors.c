@@ -19,9 +19,12 @@
 /* The programs and maps of the tap and of Go, with room for a tap that is there in four copies. */
 #define OWN 256
 
+/* What one probe takes, without uprobe_multi (Linux 6.6). */
+#define PROBE_FILES 2
+
 /*
- * A Go program has four probes, with routers more, and each is two files without uprobe_multi (Linux
- * 6.6); but not every process is another Go program.
+ * A Go program has four probes, with routers more, and each is two files on older kernels; but not
+ * every process is another Go program.
  */
 #define PER_PROCESS 4
 
@@ -94,5 +97,5 @@ bool descriptors_are_short(int fd)
 	if (lowest < 0)
 		return errno == EMFILE;
 	close(lowest);
-	return (uint64_t)lowest + RESERVE >= limit.rlim_cur;
+	return (uint64_t)lowest + PROBE_FILES + RESERVE > limit.rlim_cur;
 }
