@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 
+struct bpf_object;
 struct probe;
 
 enum probe_tap { PROBE_TAP_FENTRY, PROBE_TAP_TRACEPOINT, PROBE_TAP_KPROBE, _PROBE_TAP_MAX };
@@ -25,6 +26,7 @@ struct probe_options {
 	bool inserts; /* load what insert.h needs, if the kernel takes it */
 	/* For tests: what insert.h puts in is not what it should be, nor what it was when taken out. */
 	bool insert_line_fails, insert_take_out_fails;
+	void (*before_load)(struct bpf_object *object); /* for tests; NULL: nothing is to be done */
 };
 
 /* Why a tap is not in use; empty: it was not tried, or is the one. */

@@ -20,6 +20,7 @@
 #include "base/util.h"
 #include "event/reader.h"
 #include "probe/probe.h"
+#include "probe/tap.h"
 
 static struct probe *probe;
 static struct event_reader *reader;
@@ -51,22 +52,83 @@ static int wanted_tap(void)
 	return -1;
 }
 
-/* What the verifier had to do for each program, for the table of docs/performance.md. */
+/* BPF_LOG_STATS of the kernel's include/linux/bpf_verifier.h: nothing but the sums. */
+#define VERIFIER_STATS 4
+#define PROGRAMS_MAX   64
+/* Of 1,000,000 (BPF_COMPLEXITY_LIMIT_INSNS): another clang and the next kernel need some room. */
+#define INSTRUCTIONS_MAX 800000
+
+static char verifier_logs[PROGRAMS_MAX][65536];
+
+/* Asked of the log, since bpf_prog_info tells it only from Linux 5.16. */
+static void ask_verifier(struct bpf_object *object)
+{
+	struct bpf_program *program;
+	size_t i = 0;
+
+	bpf_object__for_each_program(program, object)
+	{
+		assert_true(i < PROGRAMS_MAX);
+		bpf_program__set_log_level(program, VERIFIER_STATS);
+		bpf_program__set_log_buf(program, verifier_logs[i], sizeof(verifier_logs[i]));
+		i++;
+	}
+}
+
+/* 0: the log does not tell it. */
+static unsigned int instructions_processed(const char *verifier_log)
+{
+	const char *at = strstr(verifier_log, "processed ");
+	unsigned int n = 0;
+
+	return at && sscanf(at, "processed %u insns", &n) == 1 ? n : 0;
+}
+
+/* For the tables that tests/vm/run writes. */
 static void print_programs(void)
 {
-	__u32 id = 0;
+	struct bpf_program *program;
+	size_t i = 0;
 
 	printf("tap: %s\n", probe_tap_name(probe_tap_used(probe)));
-	while (bpf_prog_get_next_id(id, &id) == 0) {
-		struct bpf_prog_info info = {0};
-		__u32 length = sizeof(info);
-		int fd = bpf_prog_get_fd_by_id(id);
-
-		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &length) == 0)
-			printf("program: %s %u instructions verified\n", info.name,
-			       info.verified_insns);
-		close(fd);
+	bpf_object__for_each_program(program, probe_object(probe))
+	{
+		if (bpf_program__fd(program) >= 0)
+			printf("program: %s %u instructions verified\n", bpf_program__name(program),
+			       instructions_processed(verifier_logs[i]));
+		i++;
 	}
+}
+
+/* 0: the kernel does not tell it. */
+static unsigned int instructions_by_info(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {0};
+	__u32 length = sizeof(info);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length), 0);
+	return info.verified_insns;
+}
+
+static void test_verifier_has_room(void **state)
+{
+	struct bpf_program *program;
+	size_t i = 0, loaded = 0;
+
+	(void)state;
+	bpf_object__for_each_program(program, probe_object(probe))
+	{
+		unsigned int n = instructions_processed(verifier_logs[i++]), by_info;
+
+		if (bpf_program__fd(program) < 0)
+			continue;
+		if (n < 1 || n > INSTRUCTIONS_MAX)
+			fail_msg("%s: %u instructions", bpf_program__name(program), n);
+		by_info = instructions_by_info(program);
+		assert_true(!by_info || by_info == n);
+		loaded++;
+	}
+	assert_true(loaded > 0);
 }
 
 static int setup(void **state)
@@ -77,7 +139,8 @@ static int setup(void **state)
 					.processes_max = 16,
 					.requests_max = 64,
 					.connections_max = CONNECTIONS_MAX,
-					.ring_bytes = 65536};
+					.ring_bytes = 65536,
+					.before_load = ask_verifier};
 
 	(void)state;
 	if (probe_new(&options, &probe, refusals) != 0) {
@@ -503,6 +566,7 @@ static void test_nothing_stays_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_verifier_has_room),
 		cmocka_unit_test(test_one_exchange),
 		cmocka_unit_test(test_end_of_a_long_response),
 		cmocka_unit_test(test_peek_and_vector),
