@@ -12,10 +12,10 @@ import time
 import apps
 import cases_insert_memory
 import judge
-from cases_chains import go_chain
+from cases_chains import chain_hops, go_chain
 from cases_cli import daemon_once, one_line
-from cases_insert import ON, need_propagation
-from harness import expect, wait_until
+from cases_insert import ON, expect_headers, need_propagation
+from harness import expect, expect_true, wait_until
 
 STEP_S = 3600
 AWAY_NS = 50_000_000  # as far as a span may be from the system clock
@@ -153,12 +153,44 @@ def case_insert_group_new(run):
     return cases_insert_memory.group_new(run)
 
 
-def case_lockdown(run):
+def lock_down(level):
+    """To 'integrity' or 'confidentiality', for good."""
+    path = pathlib.Path("/sys/kernel/security/lockdown")
+    expect(path.exists(), "this kernel has no lockdown, or securityfs is not mounted")
+    if f"[{level}]" not in path.read_text(encoding="ascii"):
+        path.write_text(level, encoding="ascii")
+
+
+def features_off(daemon):
+    """What the daemon says that it does not do, each with the reason."""
+    features = json.loads(daemon.control("status", "--json"))["features"]
+    return {one["name"]: one["reason"] for one in features if not one["available"]}
+
+
+def case_lockdown_integrity(run):
+    """A kernel locked down to integrity, which forbids nothing that the daemon does: the Go chain's spans are right,
+    each request has its header, and no more is off than before. For good, so it comes behind all others but one."""
+    front, back = go_chain(run)
+    daemon = run.daemon(config=run.config(ON), name="unlocked")
+    unlocked = features_off(daemon)
+    daemon.end()
+    lock_down("integrity")
+    daemon = run.daemon(config=run.config(ON))
+    locked = features_off(daemon)
+    run.load(front.port, 300, 8)
+    time.sleep(1.5)
+    run.stop_apps()
+    spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
+    text = expect_true(spans, judge.expand(chain_hops(front, back), run.read_logs()))
+    n = expect_headers(run, spans)
+    expect(n == 300, f"{n} requests with a header")
+    expect(locked == unlocked, f"off before: {unlocked}; since: {locked}")
+    return f"{n} headers; {text}"
+
+
+def case_lockdown_confidentiality(run):
     """A kernel locked down to confidentiality: one line that says so. For good, so this case is the last."""
-    level = pathlib.Path("/sys/kernel/security/lockdown")
-    expect(level.exists(), "this kernel has no lockdown, or securityfs is not mounted")
-    if "[confidentiality]" not in level.read_text(encoding="ascii"):
-        level.write_text("confidentiality", encoding="ascii")
+    lock_down("confidentiality")
     status, out, err = daemon_once(run, "--print=json", "--config", "/dev/null")
     expect(status not in (0, None) and not out, f"status {status}, standard output '{out}'")
     line = one_line(err)
