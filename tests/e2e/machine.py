@@ -159,6 +159,7 @@ def lock_down(level):
     expect(path.exists(), "this kernel has no lockdown, or securityfs is not mounted")
     if f"[{level}]" not in path.read_text(encoding="ascii"):
         path.write_text(level, encoding="ascii")
+    expect(f"[{level}]" in path.read_text(encoding="ascii"), f"not locked down to {level}")
 
 
 def features_off(daemon):
@@ -177,6 +178,7 @@ def case_lockdown_integrity(run):
     lock_down("integrity")
     daemon = run.daemon(config=run.config(ON))
     locked = features_off(daemon)
+    expect(locked == unlocked, f"off before: {unlocked}; since: {locked}")
     run.load(front.port, 300, 8)
     time.sleep(1.5)
     run.stop_apps()
@@ -184,7 +186,6 @@ def case_lockdown_integrity(run):
     text = expect_true(spans, judge.expand(chain_hops(front, back), run.read_logs()))
     n = expect_headers(run, spans)
     expect(n == 300, f"{n} requests with a header")
-    expect(locked == unlocked, f"off before: {unlocked}; since: {locked}")
     return f"{n} headers; {text}"
 
 
