@@ -84,22 +84,6 @@ static unsigned int instructions_processed(const char *verifier_log)
 	return at && sscanf(at, "processed %u insns", &n) == 1 ? n : 0;
 }
 
-/* For the tables that tests/vm/run writes. */
-static void print_programs(void)
-{
-	struct bpf_program *program;
-	size_t i = 0;
-
-	printf("tap: %s\n", probe_tap_name(probe_tap_used(probe)));
-	bpf_object__for_each_program(program, probe_object(probe))
-	{
-		if (bpf_program__fd(program) >= 0)
-			printf("program: %s %u instructions verified\n", bpf_program__name(program),
-			       instructions_processed(verifier_logs[i]));
-		i++;
-	}
-}
-
 /* 0: the kernel does not tell it. */
 static unsigned int instructions_by_info(const struct bpf_program *program)
 {
@@ -110,23 +94,44 @@ static unsigned int instructions_by_info(const struct bpf_program *program)
 	return info.verified_insns;
 }
 
+/* Prints it for the tables that tests/vm/run writes. */
+static void expect_room(const struct bpf_program *program, const char *verifier_log)
+{
+	unsigned int n = instructions_processed(verifier_log);
+	unsigned int by_info = instructions_by_info(program);
+
+	printf("program: %s %u instructions verified\n", bpf_program__name(program), n);
+	assert_in_range(n, 1, INSTRUCTIONS_MAX);
+	assert_true(!by_info || by_info == n);
+}
+
+static const struct probe_options usual = {.head_bytes_max = 16384,
+					   .processes_max = 16,
+					   .requests_max = 64,
+					   .connections_max = CONNECTIONS_MAX,
+					   .ring_bytes = 65536};
+
+/* Of all programs that the tap has, also those for insertion. */
 static void test_verifier_has_room(void **state)
 {
+	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
+	_cleanup_(probe_freep) struct probe *whole = NULL;
+	struct probe_options options = usual;
 	struct bpf_program *program;
 	size_t i = 0, loaded = 0;
 
 	(void)state;
-	bpf_object__for_each_program(program, probe_object(probe))
+	options.tap = (int)probe_tap_used(probe);
+	options.inserts = true;
+	options.before_load = ask_verifier;
+	assert_int_equal(probe_new(&options, &whole, refusals), 0);
+	bpf_object__for_each_program(program, probe_object(whole))
 	{
-		unsigned int n = instructions_processed(verifier_logs[i++]), by_info;
-
-		if (bpf_program__fd(program) < 0)
-			continue;
-		if (n < 1 || n > INSTRUCTIONS_MAX)
-			fail_msg("%s: %u instructions", bpf_program__name(program), n);
-		by_info = instructions_by_info(program);
-		assert_true(!by_info || by_info == n);
-		loaded++;
+		if (bpf_program__fd(program) >= 0) {
+			expect_room(program, verifier_logs[i]);
+			loaded++;
+		}
+		i++;
 	}
 	assert_true(loaded > 0);
 }
@@ -134,15 +139,10 @@ static void test_verifier_has_room(void **state)
 static int setup(void **state)
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
-	struct probe_options options = {.tap = wanted_tap(),
-					.head_bytes_max = 16384,
-					.processes_max = 16,
-					.requests_max = 64,
-					.connections_max = CONNECTIONS_MAX,
-					.ring_bytes = 65536,
-					.before_load = ask_verifier};
+	struct probe_options options = usual;
 
 	(void)state;
+	options.tap = wanted_tap();
 	if (probe_new(&options, &probe, refusals) != 0) {
 		for (int i = 0; i < _PROBE_TAP_MAX; i++)
 			if (refusals[i].reason[0])
@@ -150,7 +150,7 @@ static int setup(void **state)
 				       refusals[i].reason);
 		return -1;
 	}
-	print_programs();
+	printf("tap: %s\n", probe_tap_name(probe_tap_used(probe)));
 	return event_reader_new(probe_ring_fd(probe), keep, NULL, &reader);
 }
 
