@@ -15,14 +15,12 @@ import apps
 from cases_chains import need
 from cases_faults import Sink, never_answer
 from cases_images import facts_of, hops_of, links_of, status_of
-from containers import status_field
-from harness import PATIENCE, ROOT, Daemon, Skip, expect, expect_true, scaled, wait_until
+from harness import PATIENCE, ROOT, Daemon, expect, expect_true, scaled, wait_until
 from judge import Hop, expand
 
 RESERVE = 64  # of daemon/descriptors.c
 SCANNING = 8  # at most so many are open for the first pass over /proc; a second later they are free for probes
 ATTACHED_WITHIN = 20  # seconds, for all of them
-CAP_SYS_RESOURCE = 24  # include/uapi/linux/capability.h
 SHORT = "no file descriptors left"
 
 
@@ -94,20 +92,6 @@ def case_descriptors_raised(run):
     load_each(run, fronts, 3)
     _, outcome = judge_each(run, daemon, fronts, back)
     return f"{outcome}; {n} programs after {took:.1f} s"
-
-
-def case_descriptors_hard(run):
-    """A hard limit that is lower than 'limits.processes' may need: raised with the right to do so, as far as it is needed."""
-    rights = int(status_field("self", "CapEff")[0], 16)
-    if not rights >> CAP_SYS_RESOURCE & 1:
-        raise Skip("no CAP_SYS_RESOURCE here")
-    before = ["sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"]
-    daemon = Daemon(run, run.config("limits: {processes: 1000}\n"), before=before).wait_ready()
-    limit = soft_limit(daemon.pid)
-    expect(4_000 < limit < 10_000, f"the limit is {limit}")
-    expect(len(daemon.stderr.splitlines()) == 1, f"said: {daemon.stderr}")
-    daemon.end()
-    return f"from 256 to {limit}"
 
 
 def own_descriptors(run):

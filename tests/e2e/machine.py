@@ -14,8 +14,9 @@ import cases_insert_memory
 import judge
 from cases_chains import chain_hops, go_chain
 from cases_cli import daemon_once, one_line
+from cases_descriptors import soft_limit
 from cases_insert import ON, expect_headers, need_propagation
-from harness import expect, expect_true, wait_until
+from harness import Daemon, expect, expect_true, wait_until
 
 STEP_S = 3600
 AWAY_NS = 50_000_000  # as far as a span may be from the system clock
@@ -166,6 +167,18 @@ def features_off(daemon):
     """What the daemon says that it does not do, each with the reason."""
     features = json.loads(daemon.control("status", "--json"))["features"]
     return {one["name"]: one["reason"] for one in features if not one["available"]}
+
+
+def case_descriptors_hard(run):
+    """A hard limit that is lower than 'limits.processes' may need: raised as far as it is needed. Root of a host
+    may do so, root of a container as a rule not."""
+    before = ["sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"]
+    daemon = Daemon(run, run.config("limits: {processes: 1000}\n"), before=before).wait_ready()
+    limit = soft_limit(daemon.pid)
+    expect(4_000 < limit < 10_000, f"the limit is {limit}")
+    expect(len(daemon.stderr.splitlines()) == 1, f"said: {daemon.stderr}")
+    daemon.end()
+    return f"from 256 to {limit}"
 
 
 def case_lockdown_integrity(run):
