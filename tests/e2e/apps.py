@@ -43,13 +43,15 @@ def build(product, sources, argv, cwd=None, **options):
     return product
 
 
-def c_program(name):
-    """The load generator, or a program of tests/apps/c made of NAME.c and NAME_*.c."""
+def c_program(name, product=None, flags=()):
+    """The load generator, or a program of tests/apps/c made of NAME.c and NAME_*.c; 'product': of a build of it with
+    flags of its own."""
+    product = CACHE / (product or name)
     folder = HERE if name == "load" else SOURCES / "c"
     sources = [folder / f"{name}.c", *sorted(folder.glob(f"{name}_*.c"))]
-    return build(CACHE / name, [*sources, *folder.glob("*.h")],
-                 ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *sources,
-                  "-o", CACHE / name])
+    return build(product, [*sources, *folder.glob("*.h")],
+                 ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *flags,
+                  *sources, "-o", product])
 
 
 def witness():

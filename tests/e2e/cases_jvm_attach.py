@@ -14,8 +14,9 @@ import time
 
 import apps
 from cases_chains import chain_hops, java_chain, judge_chain
+from cases_identity import requests_of
 from containers import Container, cgroup_root, status_field
-from harness import Failure, Skip, expect, expect_true, scaled, wait_until
+from harness import PATIENCE, Failure, Skip, expect, expect_true, scaled, wait_until
 from judge import expand, read_spans, span_path
 
 AUTO = "jvm:\n  agent: auto\n"
@@ -24,6 +25,7 @@ SETTLES_NS = 500_000_000
 # What JDK 21 and later print for any agent that is loaded into a running JVM.
 LOADED = re.compile("^WARNING: (A JVM TI agent has been loaded|If a serviceability tool|Dynamic loading of agents)")
 DUMP = "Full thread dump"
+CAP_NET_BIND_SERVICE = 10  # include/uapi/linux/capability.h
 # A mount namespace with a /tmp of its own: options of its mount, the folder to keep, what to do there, the program.
 OWN_TMP = ('mount --make-rprivate / && mount --bind "$2" /mnt && mount -t tmpfs -o "$1" none /tmp && mkdir -p "$2" && '
            'mount --move /mnt "$2" && eval "$3" && shift 3 && exec "$@"')
@@ -49,6 +51,10 @@ def files_of(process):
     folder = pathlib.Path(f"/proc/{process.pid}/root", "tmp")
     own = {f".attach_pid{status_field(process.pid, 'NSpid')[-1]}"}
     return sorted(f.name for f in folder.iterdir() if f.name.startswith(".tsunagi-agent") or f.name in own)
+
+
+def tmp_of(process):
+    return {file.name for file in pathlib.Path(f"/proc/{process.pid}/root", "tmp").iterdir()}
 
 
 def expect_untouched(process):
@@ -216,6 +222,37 @@ def case_jvm_attach_tmp(run):
         await_agent(daemon, processes[name], wanted)
         expect_untouched(processes[name])
     return f"{len(cases)} kinds of /tmp"
+
+
+def case_jvm_attach_unit(run):
+    """JVMs as a hardened unit runs them: nobody's, with a capability, a /tmp of their own and no new privileges, and with
+    the rest of the system read-only. The agent is in use within seconds, they answer, and nothing is left in their /tmp."""
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+net_bind_service",
+            "--ambient-caps=+net_bind_service", "--no-new-privs"]
+    cases = {"private": ":", "strict": "for i in etc usr var; do mount --bind /$i /$i && mount -o remount,bind,ro /$i; done"}
+    for path in (run.directory, run.apps, run.witness_file):
+        path.chmod(0o777)
+    processes, before = {}, {}
+    for name, prepare in cases.items():
+        shell = ["unshare", "-m", "/bin/sh", "-c", OWN_TMP, "sh", "mode=1777", run.apps, prepare]
+        processes[name] = back_end(run, name, before=[*shell, *user])
+        fields = {field: status_field(processes[name].pid, field)[0] for field in ("Uid", "CapAmb", "NoNewPrivs")}
+        expect(fields == {"Uid": "65534", "CapAmb": f"{1 << CAP_NET_BIND_SERVICE:016x}", "NoNewPrivs": "1"}, f"{fields}")
+        before[name] = tmp_of(processes[name])
+    begin = time.monotonic()
+    daemon = run.daemon(run.config(AUTO))
+    expected = []
+    for process in processes.values():
+        await_agent(daemon, process, seconds=5)
+    took = time.monotonic() - begin
+    for name, process in processes.items():
+        requests_of(expected, process, process.pid, "unit", 200)
+        expect_untouched(process)
+        left = tmp_of(process) - before[name] - {f".java_pid{process.pid}"}  # the JVM's own socket
+        expect(not left, f"{name}: left in its /tmp: {sorted(left)}")
+    expect(took < 5 * PATIENCE, f"the agents were in use after {took:.1f} s")
+    time.sleep(1.2)
+    return expect_true([span for span in daemon.finish() if span["pid"] in run.pids()], expected, least=400)
 
 
 def case_jvm_attach_in_the_way(run):
