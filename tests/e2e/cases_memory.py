@@ -13,12 +13,11 @@ import threading
 import time
 
 import apps
-import harness
 from cases_chains import need
-from cases_faults import LOSS_COUNTERS, Sink, losses
+from cases_faults import LOSS_COUNTERS, Sink
 from cases_images import hops_of, status_of
 from cases_insert_memory import new_group, old_group
-from harness import Jaeger, Skip, expect, expect_true, scaled, wait_until
+from harness import Skip, expect, expect_true, scaled, wait_until
 from judge import expand
 from wire import Wire
 
