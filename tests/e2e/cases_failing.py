@@ -14,6 +14,7 @@ from harness import Failure, expect, expect_true, scaled, wait_until
 from judge import expand, span_path
 
 CHAINS, EXECS = 20, 3  # of threads that wait, and how often the program they are in starts anew
+THREADS = 4             # that make calls which fail
 
 
 def entries_of(number):
@@ -30,9 +31,9 @@ def occupancy(daemon):
     return found
 
 
-def expect_flat(daemon, before, what, processes=0):
-    """No table has more entries than it had, but for so many processes."""
-    allowed, grown = {**before, "procs": before["procs"] + processes}, {}
+def expect_flat(daemon, before, what, **more):
+    """No table has more entries than it had, and those that there must be."""
+    allowed, grown = {name: n + more.get(name, 0) for name, n in before.items()}, {}
 
     def is_flat():
         grown.clear()
@@ -52,20 +53,21 @@ def start(run, mode, *arguments, selected=True):
                      stdin=subprocess.PIPE)
 
 
-def calls_of(run, daemon, before, mode, n, selected):
-    """The program's calls, and nothing of them in the tables while it still lives."""
+def calls_of(run, daemon, before, mode, n, selected, **more):
+    """The program's calls: no more than 'more' of them is in the tables while it lives, and nothing afterwards."""
     process = start(run, mode, n, selected=selected)
     wait_until(lambda: status_of(daemon)["processes"]["traced"] == 2 + selected, 5, "it is judged")
     expect(process.command("go", 120) == "done", "its calls did not go as planned")
-    expect_flat(daemon, before, mode, int(selected))
+    expect_flat(daemon, before, mode, procs=int(selected), **more)
     process.kill()
+    expect_flat(daemon, before, mode)
 
 
 def hung(run, daemon, before):
     """Threads that are killed inside calls: by their program's starting anew, and by its end."""
     process = start(run, "hang", CHAINS, EXECS)
     full = occupancy(daemon)
-    expect(full["requests"] == before["requests"] + CHAINS, f"open requests: {full}, before {before}")
+    expect(full["requests"] == full["joins"] == CHAINS, f"entries while they wait: {full}")
     process.kill()
 
 
@@ -78,7 +80,8 @@ def case_failing_calls(run):
     run.load(front.port, 200, 8)
     wait_until(lambda: status_of(daemon)["connections"] == 0, 10, "no connection")
     before = occupancy(daemon)
-    calls_of(run, daemon, before, "calls", scaled(8_000), selected=True)
+    expect(before["requests"] == before["joins"] == 0, f"entries of requests that are over: {before}")
+    calls_of(run, daemon, before, "calls", scaled(8_000), selected=True, joins=THREADS)  # requests that nobody reads
     calls_of(run, daemon, before, "busy", scaled(200_000), selected=False)
     hung(run, daemon, before)
     expect_flat(daemon, before, "hang")
@@ -87,8 +90,10 @@ def case_failing_calls(run):
     run.stop_apps()
     spans = daemon.finish()
     odd = collections.Counter((span_path(span), span["kind"], span["attributes"].get("error.type")) for span in spans
-                              if span_path(span) in ("/never", "/hang"))
-    ended = {("/hang", kind, "process_exit"): CHAINS * (EXECS + 1) for kind in ("client", "server")}
+                              if span["pid"] not in (front.pid, back.pid))
+    ended = {("/unread", "client", "process_exit"): THREADS,
+             ("/hang", "client", "process_exit"): 2 * CHAINS * (EXECS + 1),
+             ("/hang", "server", "process_exit"): CHAINS * (EXECS + 1)}
     expect(odd == ended, f"spans of what came to nothing: {odd}")
     logs = run.read_logs()
     hops = chain_hops(front, back)

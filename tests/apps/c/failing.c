@@ -4,7 +4,7 @@
  *
  * failing calls NAME ROUNDS         each round all calls that fail early, from four threads
  * failing hang NAME CHAINS EXECS    for each chain six threads that wait inside six kinds of calls,
- *                                   two of them with a request that nobody answers; so often the
+ *                                   some with a request that nobody answers or reads; so often the
  *                                   program starts anew in the midst of that before it is "ready"
  * failing busy NAME CALLS           as many reads and writes that succeed
  *
@@ -30,6 +30,7 @@ enum { THREADS = 4, CHAINS_MAX = 256, VECTORS_TOO_MANY = 1025 };
 static void *volatile nowhere = (void *)8; /* an address where nothing is, unknown to compilers */
 
 static const char never[] = "GET /never HTTP/1.1\r\nHost: never\r\n\r\n";
+static const char unread[] = "GET /unread HTTP/1.1\r\nHost: unread\r\n\r\n";
 static const char hung[] = "GET /hang HTTP/1.1\r\nHost: hang\r\n\r\n";
 
 static void die(const char *what)
@@ -72,7 +73,8 @@ static void say(const char *what)
 /* --- calls that fail */
 
 struct ends {
-	int full;   /* has bytes to be received, and no room for any to be sent */
+	int unread; /* has a request to be received */
+	int full;   /* has no room for any more to be sent */
 	int broken; /* its own end has sent its FIN */
 	int unused; /* was never connected */
 	int file;   /* is no socket, and may only be read */
@@ -104,8 +106,10 @@ static void ends_new(struct ends *ret)
 	int pair[2];
 
 	connect_pair(pair);
-	if (send(pair[1], "waits", 5, 0) != 5)
+	if (send(pair[1], unread, sizeof(unread) - 1, 0) < 0)
 		die("send");
+	ret->unread = pair[0];
+	connect_pair(pair);
 	fill(pair[0]);
 	ret->full = pair[0];
 	connect_pair(pair);
@@ -141,18 +145,22 @@ static void fail_bad_memory(const struct ends *e)
 	struct msghdr lost = {.msg_iov = nowhere, .msg_iovlen = 1};
 	struct msghdr too_many = {.msg_iov = &part, .msg_iovlen = VECTORS_TOO_MANY};
 
-	want(recv(e->full, nowhere, 5, 0), EFAULT, "recv");
-	want(read(e->full, nowhere, 5), EFAULT, "read");
-	want(readv(e->full, &part, 1), EFAULT, "readv");
-	want(readv(e->full, nowhere, 1), EFAULT, "readv of nowhere");
-	want(recvmsg(e->full, &message, 0), EFAULT, "recvmsg");
-	want(recvmsg(e->full, nowhere, 0), EFAULT, "recvmsg of nowhere");
-	want(recvmsg(e->full, &lost, 0), EFAULT, "recvmsg to nowhere");
-	want(recvmsg(e->full, &too_many, 0), EMSGSIZE, "recvmsg of too many");
-	want(writev(e->full, nowhere, 1), EFAULT, "writev of nowhere");
-	want(sendmsg(e->full, nowhere, 0), EFAULT, "sendmsg of nowhere");
-	want(sendmsg(e->full, &lost, 0), EFAULT, "sendmsg from nowhere");
-	want(sendmsg(e->full, &too_many, 0), EMSGSIZE, "sendmsg of too many");
+	want(recv(e->unread, nowhere, 5, 0), EFAULT, "recv");
+	want(read(e->unread, nowhere, 5), EFAULT, "read");
+	want(readv(e->unread, &part, 1), EFAULT, "readv");
+	want(readv(e->unread, nowhere, 1), EFAULT, "readv of nowhere");
+	want(recvmsg(e->unread, &message, 0), EFAULT, "recvmsg");
+	want(recvmsg(e->unread, nowhere, 0), EFAULT, "recvmsg of nowhere");
+	want(recvmsg(e->unread, &lost, 0), EFAULT, "recvmsg to nowhere");
+	want(recvmsg(e->unread, &too_many, 0), EMSGSIZE, "recvmsg of too many");
+	want(write(e->unread, nowhere, 100), EFAULT, "write");
+	want(send(e->unread, nowhere, 100, 0), EFAULT, "send");
+	want(writev(e->unread, &part, 1), EFAULT, "writev");
+	want(sendmsg(e->unread, &message, 0), EFAULT, "sendmsg");
+	want(writev(e->unread, nowhere, 1), EFAULT, "writev of nowhere");
+	want(sendmsg(e->unread, nowhere, 0), EFAULT, "sendmsg of nowhere");
+	want(sendmsg(e->unread, &lost, 0), EFAULT, "sendmsg from nowhere");
+	want(sendmsg(e->unread, &too_many, 0), EMSGSIZE, "sendmsg of too many");
 }
 
 /* Heads of requests that do not leave. */
@@ -213,7 +221,9 @@ static void *wait_inside(void *argument)
 	case WAIT_SERVER:
 		recv(w->fd, bytes, sizeof(bytes), 0);
 		break;
-	case WAIT_RECV:
+	case WAIT_RECV: /* the other end does not read it */
+		if (send(own[0], hung, sizeof(hung) - 1, 0) < 0)
+			die("send");
 		recv(own[0], bytes, sizeof(bytes), 0);
 		break;
 	case WAIT_READ:
