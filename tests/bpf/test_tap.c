@@ -60,7 +60,10 @@ static int wanted_tap(void)
 
 static char verifier_logs[PROGRAMS_MAX][65536];
 
-/* Asked of the log, since bpf_prog_info tells it only from Linux 5.16. */
+/*
+ * For kernels before 5.16, whose bpf_prog_info does not tell it. Later ones are not asked so: 6.12
+ * and 6.18 refuse some programs then, for want of room in the log (ENOSPC).
+ */
 static void ask_verifier(struct bpf_object *object)
 {
 	struct bpf_program *program;
@@ -97,12 +100,12 @@ static unsigned int instructions_by_info(const struct bpf_program *program)
 /* Prints it for the tables that tests/vm/run writes. */
 static void expect_room(const struct bpf_program *program, const char *verifier_log)
 {
-	unsigned int n = instructions_processed(verifier_log);
-	unsigned int by_info = instructions_by_info(program);
+	unsigned int n = instructions_by_info(program);
 
+	if (!n)
+		n = instructions_processed(verifier_log);
 	printf("program: %s %u instructions verified\n", bpf_program__name(program), n);
 	assert_in_range(n, 1, INSTRUCTIONS_MAX);
-	assert_true(!by_info || by_info == n);
 }
 
 static const struct probe_options usual = {.head_bytes_max = 16384,
@@ -111,20 +114,48 @@ static const struct probe_options usual = {.head_bytes_max = 16384,
 					   .connections_max = CONNECTIONS_MAX,
 					   .ring_bytes = 65536};
 
-/* Of all programs that the tap has, also those for insertion. */
-static void test_verifier_has_room(void **state)
+static void print_refusals(const struct probe_refusal refusals[_PROBE_TAP_MAX])
+{
+	for (int i = 0; i < _PROBE_TAP_MAX; i++)
+		if (refusals[i].reason[0])
+			printf("refused: %s: %s\n", probe_tap_name((enum probe_tap)i),
+			       refusals[i].reason);
+}
+
+/* All programs that the tap has, also those for insertion. */
+static struct probe *load_whole(void (*before_load)(struct bpf_object *object))
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
-	_cleanup_(probe_freep) struct probe *whole = NULL;
 	struct probe_options options = usual;
+	struct probe *whole;
+
+	options.tap = (int)probe_tap_used(probe);
+	options.inserts = true;
+	options.before_load = before_load;
+	if (probe_new(&options, &whole, refusals) == 0)
+		return whole;
+	print_refusals(refusals);
+	fail();
+	return NULL;
+}
+
+static bool is_told_by_info(const struct probe *p)
+{
+	const struct bpf_program *program =
+		bpf_object__find_program_by_name(probe_object(p), "tp_exec");
+
+	assert_non_null(program);
+	return instructions_by_info(program) != 0;
+}
+
+static void test_verifier_has_room(void **state)
+{
+	_cleanup_(probe_freep) struct probe *whole =
+		load_whole(is_told_by_info(probe) ? NULL : ask_verifier);
 	struct bpf_program *program;
 	size_t i = 0, loaded = 0;
 
 	(void)state;
-	options.tap = (int)probe_tap_used(probe);
-	options.inserts = true;
-	options.before_load = ask_verifier;
-	assert_int_equal(probe_new(&options, &whole, refusals), 0);
 	bpf_object__for_each_program(program, probe_object(whole))
 	{
 		if (bpf_program__fd(program) >= 0) {
@@ -144,10 +175,7 @@ static int setup(void **state)
 	(void)state;
 	options.tap = wanted_tap();
 	if (probe_new(&options, &probe, refusals) != 0) {
-		for (int i = 0; i < _PROBE_TAP_MAX; i++)
-			if (refusals[i].reason[0])
-				printf("refused: %s: %s\n", probe_tap_name((enum probe_tap)i),
-				       refusals[i].reason);
+		print_refusals(refusals);
 		return -1;
 	}
 	printf("tap: %s\n", probe_tap_name(probe_tap_used(probe)));
