@@ -5,8 +5,12 @@
  */
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "agent.h"
+
+#define YIELDS 64
+#define NAP_NS 100000
 
 static __thread struct jvm_slot slot __attribute__((tls_model("initial-exec"), aligned(64)));
 
@@ -105,11 +109,15 @@ static jint field_int(JNIEnv *env, jobject object, struct field *field)
 	return id ? (*env)->GetIntField(env, object, id) : -1;
 }
 
-static void JNICALL native_give_way(JNIEnv *env, jclass class)
+/* A thread of this CPU has its turn at once, one of another CPU that is busy in some milliseconds. */
+static void JNICALL native_give_way(JNIEnv *env, jclass class, jint n)
 {
 	(void)env;
 	(void)class;
-	sched_yield();
+	if (n < YIELDS)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
 static jint JNICALL native_fd(JNIEnv *env, jclass class, jobject descriptor)
@@ -242,7 +250,7 @@ const JNINativeMethod agent_natives[] = {
 	NATIVE("control", "()Ljava/nio/ByteBuffer;", native_control),
 	NATIVE("sockets", "()Ljava/nio/ByteBuffer;", native_sockets),
 	NATIVE("classify", "(I)J", native_classify),
-	NATIVE("giveWay", "()V", native_give_way),
+	NATIVE("giveWay", "(I)V", native_give_way),
 	NATIVE("fd", "(Ljava/io/FileDescriptor;)I", native_fd),
 	NATIVE("channel", "(Ljava/lang/Object;)I", native_channel),
 	NATIVE("socket", "(Ljava/lang/Object;)I", native_socket),

@@ -23,8 +23,8 @@ final class Native {
 	/** Finds out what a descriptor is that no hook has seen; returns its word. */
 	static native long classify(int fd);
 
-	/** Lets other threads run first; also the thread that runs a virtual one. */
-	static native void giveWay();
+	/** Lets other threads run first, for the n-th time; also the thread that runs a virtual one. */
+	static native void giveWay(int n);
 
 	static native int fd(FileDescriptor descriptor);
 

@@ -20,7 +20,7 @@ public final class Stamps {
 	private static final int LOCKS = 64;
 	private static final int LOCK_APART = 16; /* a line of a cache each */
 	private static final int SPINS = 256;
-	private static final int GIVES_WAY_MAX = 4096;
+	private static final int GIVES_WAY_MAX = 2000; /* a third of a second */
 
 	/* What a lock is. */
 	private static final int FREE = 0;
@@ -276,7 +276,7 @@ public final class Stamps {
 			if (state == STUCK)
 				break;
 			if (i >= SPINS)
-				Native.giveWay();
+				Native.giveWay(i - SPINS);
 		}
 		locks.compareAndSet(lock, HELD, STUCK);
 		Context.lose();
