@@ -56,7 +56,11 @@ class Peer:
             while b"\r\n\r\n" in got:
                 head, _, got = got.partition(b"\r\n\r\n")
                 self.heads.append(head + b"\r\n\r\n")
+                self.work(head)
                 conn.sendall(ANSWER)
+
+    def work(self, head):
+        """What it does before it answers."""
 
     def newest(self, path, lines):
         """The newest request must be this one, with so many lines and else as it was sent."""
@@ -144,16 +148,9 @@ def case_insert_retry(run):
 class Service(Peer):
     """One that takes its time for what begins with /slow."""
 
-    def answer(self, conn):
-        got = b""
-        while data := conn.recv(65536):
-            got += data
-            while b"\r\n\r\n" in got:
-                head, _, got = got.partition(b"\r\n\r\n")
-                self.heads.append(head + b"\r\n\r\n")
-                if head.startswith(b"GET /slow"):
-                    time.sleep(0.6)
-                conn.sendall(ANSWER)
+    def work(self, head):
+        if head.startswith(b"GET /slow"):
+            time.sleep(0.6)
 
 
 def expect_as_without(client, peer, name, is_blocking):
