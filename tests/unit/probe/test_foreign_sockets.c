@@ -108,6 +108,19 @@ static void prepare_all(uint16_t four, uint16_t six)
 	socket(AF_NETLINK, SOCK_RAW, 0);
 }
 
+static pid_t process_with_all(uint16_t *ret_four, uint16_t *ret_six)
+{
+	listen_on(AF_INET, ret_four);
+	listen_on(AF_INET6, ret_six);
+	return process_with(prepare_all, *ret_four, *ret_six);
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 static void prepare_nothing(uint16_t four, uint16_t six)
 {
 	(void)four;
@@ -123,16 +136,13 @@ static void test_kinds(void **state)
 	pid_t pid;
 
 	(void)state;
-	listen_on(AF_INET, &four);
-	listen_on(AF_INET6, &six);
-	pid = process_with(prepare_all, four, six);
+	pid = process_with_all(&four, &six);
 	wanted.pid = (uint32_t)pid;
 	assert_true(foreign_sockets_are_reachable(wanted.pid));
 	assert_int_equal(foreign_sockets_each(&wanted, note, &made), 0);
 	wanted.with_bound = true;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &all), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	end(pid);
 
 	for (unsigned int i = 0; i < made.n; i++) {
 		to_four += made.ports[i] == four;
@@ -154,13 +164,10 @@ static void test_states(void **state)
 	pid_t pid;
 
 	(void)state;
-	listen_on(AF_INET, &four);
-	listen_on(AF_INET6, &six);
-	pid = process_with(prepare_all, four, six);
+	pid = process_with_all(&four, &six);
 	wanted.pid = (uint32_t)pid;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	end(pid);
 	assert_int_equal(seen.n, 0);
 }
 
@@ -174,8 +181,7 @@ static void test_gone(void **state)
 	pid = process_with(prepare_nothing, 0, 0);
 	wanted.pid = (uint32_t)pid;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	end(pid);
 	assert_true(foreign_sockets_each(&wanted, note, &seen) < 0);
 	assert_false(foreign_sockets_are_reachable(wanted.pid));
 	assert_int_equal(seen.n, 0);
