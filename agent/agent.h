@@ -1,7 +1,8 @@
 /*
  * What the agent's own files share: the classes embedded in it, and the native half of them. It runs
  * in somebody else's process: nothing here prints, aborts, leaves a Java exception pending, or makes
- * a system call once the agent is loaded (but for a socket that no hook has seen).
+ * a system call once the agent is loaded (but for a socket that no hook has seen, and to give the CPU to
+ * who holds a lock that is waited for).
  */
 #pragma once
 
