@@ -220,10 +220,8 @@ HANDOVERS = {"executeJob": "a job handed to a pool's thread, and run", "passMess
 def jmh(run, home, agent):
     """ns an operation, by name, as JMH has them: with this library in the JVM, or "none"."""
     folder, source = apps.CACHE / "jmh", pathlib.Path(__file__).parent / "jmh"
-    repository = os.environ.get("TSUNAGI_M2", "/var/cache/tsunagi/m2")
     apps.build(folder / "classes/Handover.class", [source / "pom.xml", source / "src/Handover.java"],
-               ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={folder}",
-                "process-classes"], cwd=source, env={**os.environ, "JAVA_HOME": str(home)})
+               apps.mvn(folder, "process-classes"), cwd=source, env={**os.environ, "JAVA_HOME": str(home)})
     result = run.directory / "jmh.json"
     done = subprocess.run([home / "bin/java", "-cp", f"{folder}/classes:{folder}/libs/*", "org.openjdk.jmh.Main",
                            "-rf", "json", "-rff", result, "-p", f"agent={agent}"], capture_output=True, text=True,

@@ -170,11 +170,15 @@ KTOR_VERSIONS = {
 }
 
 
+def mvn(target, *arguments):
+    """The command that makes a Maven project; products and classes go to 'target', libraries come from the cache."""
+    return ["mvn", "-q", "-B", f"-Dmaven.repo.local={os.environ.get('TSUNAGI_M2', '/var/cache/tsunagi/m2')}",
+            f"-Dproduct.directory={target}", *arguments]
+
+
 def ktor(version="3.5"):
     """The Ktor service as one jar; needs Maven and its repository."""
     source = SOURCES / "ktor"
     target = CACHE / f"ktor-{version}"
     return build(target / "ktor.jar", [source / "pom.xml", *source.glob("src/main/kotlin/*.kt")],
-                 ["mvn", "-q", "-B", f"-Dmaven.repo.local={os.environ.get('TSUNAGI_M2', '/var/cache/tsunagi/m2')}",
-                  f"-Dproduct.directory={target}", *(f"-D{one}" for one in KTOR_VERSIONS[version]), "package"],
-                 cwd=source)
+                 mvn(target, *(f"-D{one}" for one in KTOR_VERSIONS[version]), "package"), cwd=source)

@@ -5,7 +5,6 @@ connections that are kept alive. A call's parent is its request; absent is a fai
 service, one after the other.
 """
 
-import os
 import time
 
 import apps
@@ -42,10 +41,8 @@ def service(versions):
     options = [f"-D{library}.version={version}" for library, version in VERSIONS[versions].items()]
     if "okhttp" in VERSIONS[versions]:
         options.append("-Dokhttp.artifact=okhttp")
-    repository = os.environ.get("TSUNAGI_M2", "/var/cache/tsunagi/m2")
     apps.build(target / "clients.jar", [SOURCE / "pom.xml", *SOURCE.glob("src/main/java/*.java")],
-               ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={target}", *options,
-                "package"], cwd=SOURCE)
+               apps.mvn(target, *options, "package"), cwd=SOURCE)
     return f"{target}/classes:{target}/libraries/*"
 
 

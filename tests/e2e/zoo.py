@@ -81,13 +81,11 @@ def program(name):
     service = SERVICES[name]
     source = SOURCES / service.folder
     target = apps.CACHE / "zoo" / (name if service.maven else service.folder)
-    repository = os.environ.get("TSUNAGI_M2", "/var/cache/tsunagi/m2")
     sources = [SOURCES / "pom.xml", *SOURCES.glob("common/*.java"), *(f for f in source.rglob("*") if f.is_file())]
 
     def command():
         shutil.rmtree(target, ignore_errors=True)  # else libraries of other versions stay
-        return ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={target}",
-                *(f"-D{one}" for one in service.maven), "package"]
+        return apps.mvn(target, *(f"-D{one}" for one in service.maven), "package")
 
     try:
         apps.build(target / "service.jar", sources, command, cwd=source, env=builder(service.built_by))
