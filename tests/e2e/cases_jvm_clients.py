@@ -20,7 +20,7 @@ VERSIONS = {
     "old": {"netty": "4.1.137.Final", "reactor": "1.2.18", "okhttp": "4.12.0", "apache": "5.4.4"},
     "oldest": {"netty": "4.1.137.Final", "reactor": "1.2.17", "okhttp": "3.14.9", "apache": "5.2.3",
                "guava": "31.1-jre", "grpc": "1.58.0", "rxjava": "3.0.13", "pekko": "1.0.1",
-               "jetty": "9.4.53.v20231009"},
+               "jetty": "9.4.53.v20231009", "vertx": "4.5.27"},
 }
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
