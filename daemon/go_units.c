@@ -239,7 +239,7 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 	}
 	if (r == -EMFILE) {
 		e->wanted = before;
-		return; /* with the next such call, if there are file descriptors then */
+		return; /* again in a second (follow_short()), if there are file descriptors then */
 	}
 	e->is_followed = true;
 	if (r < 0) {
@@ -488,6 +488,13 @@ static int follow_orphans(struct table_node *node, void *userdata)
 	return 0;
 }
 
+static int follow_short(struct table_node *node, void *userdata)
+{
+	const struct go_user *user = container_of(node, struct go_user, node);
+
+	return user->executable->is_short ? follow_orphans(node, userdata) : 0;
+}
+
 static int repair(struct table_node *node, void *userdata)
 {
 	(void)userdata;
@@ -504,6 +511,7 @@ void go_units_tick(struct go_units *u, uint64_t now_ns)
 	if (now_ns < u->sweep_ns)
 		return;
 	u->sweep_ns = now_ns + SWEEP_NS;
+	table_walk(&u->users, follow_short, u);
 	table_walk(&u->executables, repair, NULL);
 	go_probe_sweep(u->probe, now_ns);
 }
