@@ -120,8 +120,11 @@ SUBPROGRAM1(unit_request, struct work *, w)
 	w->elder = work.elder;
 	if (r)
 		w->parent = *r;
-	else
-		w->unit_reason = DECISION_NONE_NO_REQUEST; /* answered meanwhile */
+	/*
+	 * Answered meanwhile; or while it was copied, and then its memory may have become another's.
+	 */
+	if (!bpf_map_lookup_elem(&requests, &work.request))
+		w->unit_reason = DECISION_NONE_NO_REQUEST;
 	return 0;
 }
 
@@ -187,6 +190,14 @@ SUBPROGRAM2(decide_client, struct work *, w, struct stream *, s)
  */
 static const struct request request_blind = {.is_blind = 1};
 
+/* The goroutine that received the connection's newest request until now does so no more. */
+static __always_inline void leave_unit(const struct conn *c)
+{
+	struct unit_key unit = {.id = c->unit_id, .pid = c->pid, .kind = UNIT_GOROUTINE};
+
+	unit_leave(&unit, c->cookie);
+}
+
 /*
  * Opens the request's context. 'is_blind': its record was lost, or its head is not whole. So is one
  * that was not received on a blocking socket, and one that was sent before the one ahead was
@@ -229,8 +240,10 @@ out:
 	if (r < 0 && w->unit.kind == UNIT_THREAD)
 		return r;
 	c->published |= exchange_bit(key.exchange);
+	/* Some servers have the first head of a connection read by a goroutine of its own. */
+	if (c->unit_kind == UNIT_GOROUTINE && c->unit_id != w->unit.id)
+		leave_unit(c);
 	c->unit_kind = w->unit.kind;
-	c->unit_has_children = w->unit.kind == UNIT_GOROUTINE && w->has_children;
 	c->unit_id = w->unit.id;
 	return r;
 }
@@ -264,7 +277,7 @@ static __always_inline void request_close(struct conn *c, __u32 exchange)
 	if (!(c->published & exchange_bit(exchange)))
 		return;
 	c->published &= ~exchange_bit(exchange);
-	if (c->unit_has_children)
+	if (c->unit_kind == UNIT_GOROUTINE)
 		go_context_forget(c->pid, bpf_map_lookup_elem(&requests, &key));
 	bpf_map_delete_elem(&requests, &key);
 }

@@ -186,7 +186,6 @@ SMALL_STEP abandon_one(__u32 i, struct finish *f)
 /* What must be forgotten when a response ends with the connection, or the connection with it. */
 static __always_inline void abandon(struct conn *c)
 {
-	struct unit_key unit = {.pid = c->pid, .kind = UNIT_GOROUTINE, .id = c->unit_id};
 	struct finish f = {.c = c};
 
 	join_withdraw(c);
@@ -196,7 +195,7 @@ static __always_inline void abandon(struct conn *c)
 		logical_close(c, c->opened + 1);
 	c->responded = c->opened;
 	if (c->unit_kind == UNIT_GOROUTINE)
-		unit_leave(&unit, c->cookie);
+		leave_unit(c);
 }
 
 /* Bytes of the stream up to write_seq; the handshake may count as one of them. */

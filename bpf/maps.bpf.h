@@ -312,8 +312,7 @@ struct conn {
 	__u64 told;       /* bit: the record of the response's head said that it is complete */
 	__u32 unreported; /* an exchange of whose response a record was lost, and no later one got
 			     through */
-	__u16 unit_kind;  /* of the unit that received the newest request with a context */
-	__u16 unit_has_children;
+	__u32 unit_kind;  /* of the unit that received the newest request with a context */
 	__u64 unit_id;
 	struct logical logical[LOGICAL_MAX]; /* the newest, also of exchanges that are over */
 	__u64 logical_dropped;               /* the highest that had no room */
