@@ -395,9 +395,14 @@ struct go_layout {
 	/* What a context hangs on: another interface, in a structure of one of these types. */
 	__u32 value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
 	__u32 timer_ctx_cancel_ctx,
-		timer_ctx_points; /* there is a cancelCtx, or a pointer to one */
+		timer_ctx_points;  /* there is a cancelCtx, or a pointer to one */
+	__u32 value_ctx_val;       /* context.valueCtx → what it adds, an interface */
+	__u32 gin_context_request; /* gin.Context → *Request */
 	__u32 pad;
 	__u64 value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types, 0: there is none */
+	__u64 gin_context;                                          /* likewise */
+	__u64 context_interface;                                    /* context.Context */
+	__u64 server; /* net/http.Server: what the contexts of all its requests lead to */
 	/* net/http's server, from the stack of its goroutine to the route of what it answers. */
 	__u32 has_patterns;
 	__u32 g_stack;         /* runtime.g → its ends, lower and upper */
@@ -429,7 +434,8 @@ struct go_call {
 	struct request_key request; /* of reason DECISION_UNIT */
 	__u8 reason;                /* enum decision_reason */
 	__u8 is_inherited;          /* struct decision */
-	__u8 pad[6];
+	__u8 is_shared; /* of a connection that several goroutines hand requests to: it stays */
+	__u8 pad[5];
 	__u64 goroutine; /* the caller */
 	__u64 elder;     /* struct decision */
 	__u64 persist_conn;

@@ -37,10 +37,20 @@ volatile __u32 orphans;
 
 #define CONTEXTS_MAX 24 /* from a call's to its request's; real chains have 2 to 8 */
 
-/* internal/abi: Type, PtrType.Elem; runtime: itab. */
-#define ITAB_TYPE      8
-#define POINTER_ELEM   48
-#define INTERFACE_DATA 8
+/*
+ * internal/abi: Type; of a pointer's what it points to, of a struct's its fields, and of one of
+ * these its type; runtime: itab.
+ */
+#define TYPE_POINTER_BYTES 8 /* up to its last pointer; 0: it holds none */
+#define TYPE_KIND          23
+#define KIND_MASK          31
+#define KIND_POINTER       22
+#define KIND_STRUCT        25
+#define POINTER_ELEM       48
+#define STRUCT_FIELDS      56
+#define FIELD_TYPE         8
+#define ITAB_TYPE          8
+#define INTERFACE_DATA     8
 
 struct go_process {
 	const struct go_layout *layout;
@@ -62,58 +72,138 @@ static __always_inline bool go_process(struct go_process *ret)
 	return ret->layout != NULL;
 }
 
-/* Where the interface lies that a context hangs on; 0: nowhere, or it is of no known type. */
-static __always_inline __u64 context_above(const struct go_process *p, __u64 itab, __u64 data)
+/* Where a context leads. */
+enum chain {
+	CHAIN_OPEN,    /* to a request that is open */
+	CHAIN_SERVED,  /* to one that is not known: it has been answered, or was not followed */
+	CHAIN_NOBODY,  /* to none */
+	CHAIN_UNKNOWN, /* to something that hides what it hangs on */
+};
+
+struct context {
+	__u64 at;    /* where the interface lies; 0: it hangs on nothing that is known */
+	__u8 chain;  /* what is known, then */
+	bool served; /* a server made one of those that were met */
+};
+
+/* A valueCtx: whether what it adds is the server, as in the contexts of all its requests. */
+static __always_inline bool adds_server(const struct go_process *p, __u64 data)
 {
-	const struct go_layout *l = p->layout;
 	__u64 type = 0;
 
-	if (!read_word(&type, itab + ITAB_TYPE) || !read_word(&type, type + POINTER_ELEM))
-		return 0;
-	type -= p->bias;
-	if (!type)
-		return 0;
-	if (type == l->value_ctx)
-		return data + l->value_ctx_context;
-	if (type == l->cancel_ctx)
-		return data + l->cancel_ctx_context;
-	if (type == l->timer_ctx) {
-		data += l->timer_ctx_cancel_ctx;
-		if (l->timer_ctx_points && !read_word(&data, data))
-			return 0;
-		return data + l->cancel_ctx_context;
-	}
-	if (type == l->without_cancel_ctx)
-		return data + l->without_cancel_ctx_c;
-	return 0;
+	return p->layout->server && read_word(&type, data + p->layout->value_ctx_val) && type &&
+	       read_word(&type, type + POINTER_ELEM) && type - p->bias == p->layout->server;
 }
 
-/* The request that a context, an interface at 'at', was derived from. False: from none that is open. */
-static __always_inline bool context_work(const struct go_process *p, __u64 at, struct go_work *ret)
+/*
+ * A context of a type that is not net/http's or the library's: 'type' is what the interface says,
+ * 'elem' what follows it. One that holds no pointers hangs on nothing; those that programs make
+ * have the context that they hang on first.
+ */
+static __always_inline void context_above_other(const struct go_process *p, __u64 type, __u64 elem,
+						__u64 data, struct context *c)
 {
+	__u64 word = 0;
+	__u8 kind = 0;
+
+	c->at = 0;
+	c->chain = CHAIN_UNKNOWN;
+	if (bpf_probe_read_user(&kind, sizeof(kind), (const void *)(type + TYPE_KIND)))
+		return;
+	if ((kind & KIND_MASK) == KIND_POINTER) {
+		type = elem;
+		if (bpf_probe_read_user(&kind, sizeof(kind), (const void *)(type + TYPE_KIND)))
+			return;
+	} else if (type - p->bias == p->layout->without_cancel_ctx) {
+		c->at = data + p->layout->without_cancel_ctx_c;
+		return;
+	}
+	if (!read_word(&word, type + TYPE_POINTER_BYTES))
+		return;
+	if (!word) {
+		c->chain = c->served ? CHAIN_SERVED : CHAIN_NOBODY;
+		return;
+	}
+	if ((kind & KIND_MASK) == KIND_STRUCT && p->layout->context_interface &&
+	    read_word(&word, type + STRUCT_FIELDS) && read_word(&word, word + FIELD_TYPE) &&
+	    word - p->bias == p->layout->context_interface)
+		c->at = data;
+}
+
+/* What a context hangs on. */
+static __always_inline void context_above(const struct go_process *p, __u64 itab, __u64 data,
+					  struct context *c)
+{
+	const struct go_layout *l = p->layout;
+	__u64 type = 0, elem = 0, known;
+
+	c->at = 0;
+	c->chain = CHAIN_UNKNOWN;
+	if (!read_word(&type, itab + ITAB_TYPE) || !read_word(&elem, type + POINTER_ELEM))
+		return;
+	known = elem - p->bias;
+	if (known == l->value_ctx) {
+		c->served |= adds_server(p, data);
+		c->at = data + l->value_ctx_context;
+	} else if (known == l->cancel_ctx) {
+		c->at = data + l->cancel_ctx_context;
+	} else if (known && known == l->timer_ctx) {
+		data += l->timer_ctx_cancel_ctx;
+		if (!l->timer_ctx_points || read_word(&data, data))
+			c->at = data + l->cancel_ctx_context;
+	} else if (known && known == l->gin_context) {
+		if (read_word(&data, data + l->gin_context_request) && data)
+			c->at = data + l->request_ctx;
+	} else {
+		context_above_other(p, type, elem, data, c);
+	}
+}
+
+/* Where the context leads that a *Request carries, and with CHAIN_OPEN for whom that is. */
+static __always_inline enum chain context_work(const struct go_process *p, __u64 request_address,
+					       struct go_work *ret)
+{
+	struct context c = {.at = request_address + p->layout->request_ctx};
 	struct go_context_key key = {.pid = p->pid};
 	const struct request_key *request;
 	const struct request *r;
 	__u64 itab = 0;
 
 	for (int i = 0; i < CONTEXTS_MAX; i++) {
-		if (!read_word(&itab, at) || !itab ||
-		    !read_word(&key.context, at + INTERFACE_DATA) || !key.context)
-			return false;
+		if (!read_word(&itab, c.at) || !read_word(&key.context, c.at + INTERFACE_DATA))
+			return CHAIN_UNKNOWN;
+		/* No context is as good as context.Background(). */
+		if (!itab)
+			return c.served ? CHAIN_SERVED : CHAIN_NOBODY;
 		request = bpf_map_lookup_elem(&go_contexts, &key);
 		if (request) {
 			ret->request = *request;
 			r = bpf_map_lookup_elem(&requests, &ret->request);
-			ret->reason = !r            ? DECISION_NONE_NO_REQUEST
-				      : r->is_blind ? DECISION_NONE_AMBIGUOUS
-						    : DECISION_UNIT;
-			return r != NULL;
+			ret->reason = r && r->is_blind ? DECISION_NONE_AMBIGUOUS : DECISION_UNIT;
+			return r ? CHAIN_OPEN : CHAIN_SERVED;
 		}
-		at = context_above(p, itab, key.context);
-		if (!at)
-			return false;
+		context_above(p, itab, key.context, &c);
+		if (!c.at)
+			return c.chain;
 	}
-	return false;
+	return CHAIN_UNKNOWN;
+}
+
+/*
+ * Whether the call of a goroutine that works for a request may be for another one, by the context
+ * that it carries. What a goroutine was begun for is worth less than that: it may have taken up
+ * another's work. One that serves a request may only if that has a context, and this is none.
+ */
+static __always_inline bool is_other_work(enum chain chain, const struct go_work *work)
+{
+	const struct request *r;
+
+	if (chain == CHAIN_NOBODY)
+		return false;
+	if (work->is_inherited)
+		return true;
+	r = bpf_map_lookup_elem(&requests, &work->request);
+	return chain == CHAIN_SERVED && r && r->go_context;
 }
 
 static __always_inline void note_orphan(__u32 pid)
@@ -127,8 +217,22 @@ static __always_inline void note_orphan(__u32 pid)
 }
 
 /*
- * net/http.(*persistConn).roundTrip(*transportRequest): a request is handed to its connection, which
- * has no other in flight, and whose buffer it will be sent from.
+ * Whether another goroutine has handed a request to the connection that was not sent, or had once:
+ * one that a program has for itself (net/http.ClientConn, Go 1.26) takes several, and they wait
+ * there in no order that is known here.
+ */
+static __always_inline bool is_shared_connection(const struct go_call_key *key, __u64 persist_conn,
+						 __u64 goroutine)
+{
+	const struct go_call *call = bpf_map_lookup_elem(&go_calls, key);
+
+	return call && call->persist_conn == persist_conn &&
+	       (call->is_shared || call->goroutine != goroutine);
+}
+
+/*
+ * net/http.(*persistConn).roundTrip(*transportRequest): a request is handed to its connection, whose
+ * buffer it will be sent from. One of a Transport has no other in flight.
  */
 SEC("uprobe")
 int go_round_trip(struct pt_regs *ctx)
@@ -137,6 +241,7 @@ int go_round_trip(struct pt_regs *ctx)
 	struct go_call_key key = {};
 	struct go_call call = {};
 	struct go_process p;
+	enum chain chain = CHAIN_NOBODY;
 	struct go_work work = {};
 	__u64 word = 0;
 
@@ -150,12 +255,20 @@ int go_round_trip(struct pt_regs *ctx)
 		return 0;
 	}
 	/* The context that a call carries comes first: it says for whom, whoever makes the call. */
-	if (!p.layout->has_contexts || !read_word(&word, GO_SECOND(ctx) + p.layout->call_request) ||
-	    !context_work(&p, word + p.layout->request_ctx, &work)) {
+	if (p.layout->has_contexts)
+		chain = read_word(&word, GO_SECOND(ctx) + p.layout->call_request)
+				? context_work(&p, word, &work)
+				: CHAIN_UNKNOWN;
+	if (chain != CHAIN_OPEN) {
 		work.reason = DECISION_NONE_NO_UNIT;
 		if (unit.id)
 			goroutine_work(&unit, true, &work);
+		if (work.reason == DECISION_UNIT && is_other_work(chain, &work))
+			work.reason = DECISION_NONE_AMBIGUOUS;
 	}
+	call.is_shared = is_shared_connection(&key, GO_FIRST(ctx), unit.id);
+	if (call.is_shared)
+		work.reason = DECISION_NONE_AMBIGUOUS;
 	if (work.reason == DECISION_NONE_NO_REQUEST)
 		note_orphan(p.pid);
 	call.request = work.request;

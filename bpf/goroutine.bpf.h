@@ -180,7 +180,7 @@ static __always_inline void go_work_of(struct work *w, struct go_work *ret)
 		if (ret->reason == DECISION_NONE_NO_REQUEST)
 			goroutine_work(&unit, true, ret);
 	}
-	if (call)
+	if (call && !call->is_shared)
 		bpf_map_delete_elem(&go_calls, &key);
 	/* It sends what others hand to it, whoever had it begun by dialing. */
 	if (is_sender)

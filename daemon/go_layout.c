@@ -62,11 +62,17 @@ struct go_probe_layout go_layout_of(const struct go_program *program)
 		.timer_ctx_cancel_ctx = offset_of(program, timer),
 		.timer_ctx_points = timer == GO_FIELD_TIMER_CTX_CANCEL_CTX_POINTER,
 		.without_cancel_ctx_c = offset_of(program, GO_FIELD_WITHOUT_CANCEL_CTX_C),
+		.value_ctx_val = offset_of(program, GO_FIELD_VALUE_CTX_VAL),
+		.gin_context_request = offset_of(program, GO_FIELD_GIN_CONTEXT_REQUEST),
 		.value_ctx = program->types[GO_STRUCT_VALUE_CTX],
 		.cancel_ctx = program->types[GO_STRUCT_CANCEL_CTX],
 		.timer_ctx = context_type(program, GO_STRUCT_TIMER_CTX, timer),
 		.without_cancel_ctx = context_type(program, GO_STRUCT_WITHOUT_CANCEL_CTX,
 						   GO_FIELD_WITHOUT_CANCEL_CTX_C),
+		.gin_context =
+			context_type(program, GO_STRUCT_GIN_CONTEXT, GO_FIELD_GIN_CONTEXT_REQUEST),
+		.context_interface = program->context_interface,
+		.server = context_type(program, GO_STRUCT_SERVER, GO_FIELD_VALUE_CTX_VAL),
 		.routes = go_routes_of(program),
 	};
 }
@@ -80,10 +86,12 @@ bool go_layout_is_same(const struct go_probe_layout *a, const struct go_probe_la
 	       a->value_ctx_context == b->value_ctx_context &&
 	       a->cancel_ctx_context == b->cancel_ctx_context &&
 	       a->timer_ctx_cancel_ctx == b->timer_ctx_cancel_ctx &&
-	       a->timer_ctx_points == b->timer_ctx_points &&
+	       a->timer_ctx_points == b->timer_ctx_points && a->value_ctx_val == b->value_ctx_val &&
+	       a->gin_context_request == b->gin_context_request &&
 	       a->without_cancel_ctx_c == b->without_cancel_ctx_c && a->value_ctx == b->value_ctx &&
 	       a->cancel_ctx == b->cancel_ctx && a->timer_ctx == b->timer_ctx &&
-	       a->without_cancel_ctx == b->without_cancel_ctx &&
+	       a->without_cancel_ctx == b->without_cancel_ctx && a->gin_context == b->gin_context &&
+	       a->context_interface == b->context_interface && a->server == b->server &&
 	       memcmp(&a->routes, &b->routes, sizeof(a->routes)) == 0;
 }
 

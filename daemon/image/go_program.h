@@ -161,6 +161,7 @@ struct go_function_facts {
 	X(CONN_CUR_REQ_POINTER, CONN, "curReq", POINTER_STRUCT)                 \
 	X(PATTERN_STR, PATTERN, "str", STRING)                                  \
 	X(GIN_CONTEXT_WRITERMEM, GIN_CONTEXT, "writermem", STRUCT)              \
+	X(GIN_CONTEXT_REQUEST, GIN_CONTEXT, "Request", POINTER)                 \
 	X(GIN_CONTEXT_FULL_PATH, GIN_CONTEXT, "fullPath", STRING)               \
 	X(GIN_WRITER_WRITER, GIN_WRITER, "ResponseWriter", INTERFACE)           \
 	X(ECHO_CONTEXT_RESPONSE, ECHO_CONTEXT, "response", POINTER)             \
@@ -213,6 +214,7 @@ enum go_struct {
 	GO_STRUCT_RESPONSE,           /* net/http.response: a server's */
 	GO_STRUCT_CONN,               /* net/http.conn: a server's */
 	GO_STRUCT_TRANSPORT_REQUEST,  /* net/http.transportRequest */
+	GO_STRUCT_SERVER,             /* net/http.Server */
 	GO_STRUCT_VALUE_CTX,          /* context.valueCtx */
 	GO_STRUCT_CANCEL_CTX,         /* context.cancelCtx */
 	GO_STRUCT_TIMER_CTX,          /* context.timerCtx */
@@ -284,6 +286,7 @@ struct go_program {
 	 */
 	uint64_t types[_GO_STRUCT_MAX];
 	uint64_t layouts[_GO_STRUCT_MAX]; /* the same, or one of several that are alike */
+	uint64_t context_interface; /* likewise of context.Context, an interface; 0: unknown */
 };
 
 struct go_program_options {

@@ -105,6 +105,9 @@ static const struct {
 	[GO_STRUCT_TRANSPORT_REQUEST] = {.name = "net/http.transportRequest",
 					 .package = "net/http",
 					 .first = {"Request", "extra"}},
+	[GO_STRUCT_SERVER] = {.name = "net/http.Server",
+			      .package = "net/http",
+			      .first = {"Addr", "Handler"}},
 	[GO_STRUCT_VALUE_CTX] = {.name = "context.valueCtx",
 				 .package = "context",
 				 .first = {"Context", "key", "val"},
@@ -553,6 +556,8 @@ static void drop_doubtful(struct reader *r)
 	for (size_t i = 0; i < _GO_STRUCT_MAX; i++)
 		if (is_spent || r->is_contradicted[i])
 			r->program->types[i] = 0;
+	if (r->program->types[GO_STRUCT_VALUE_CTX])
+		r->program->context_interface = r->field_types[GO_FIELD_VALUE_CTX_CONTEXT];
 }
 
 int go_types_read(struct go_file *file, uint64_t skip, uint64_t skip_bytes,

@@ -154,10 +154,15 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 		.timer_ctx_cancel_ctx = layout->timer_ctx_cancel_ctx,
 		.timer_ctx_points = layout->timer_ctx_points,
 		.without_cancel_ctx_c = layout->without_cancel_ctx_c,
+		.value_ctx_val = layout->value_ctx_val,
+		.gin_context_request = layout->gin_context_request,
 		.value_ctx = layout->value_ctx,
 		.cancel_ctx = layout->cancel_ctx,
 		.timer_ctx = layout->timer_ctx,
 		.without_cancel_ctx = layout->without_cancel_ctx,
+		.gin_context = layout->gin_context,
+		.context_interface = layout->context_interface,
+		.server = layout->server,
 	};
 
 	set_routes(&value, &layout->routes);

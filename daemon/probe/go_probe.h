@@ -62,7 +62,9 @@ struct go_probe_layout {
 	uint32_t value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
 	uint32_t timer_ctx_cancel_ctx;
 	bool timer_ctx_points; /* there is a pointer to a cancelCtx, not the cancelCtx itself */
+	uint32_t value_ctx_val, gin_context_request;
 	uint64_t value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types; 0: there is none */
+	uint64_t gin_context, context_interface, server;               /* likewise */
 	struct go_probe_routes routes;
 };
 

@@ -106,6 +106,22 @@ def case_go_pool_context(run):
     return warmed_chain(run, ["pool-context"])
 
 
+def case_go_drain(run):
+    """A goroutine that one request started takes others' calls, with contexts of all kinds: every parent is right."""
+    return ", ".join(f"{mode}: {warmed_chain(run, [mode], requests=2_000)}"
+                     for mode in ("drain-embedded", "drain-boxed", "drain-detached"))
+
+
+def case_go_drain_hidden(run):
+    """The same with contexts that hide what they hang on: absent, never wrong."""
+    return warmed_chain(run, ["drain-hidden"], requests=2_000, client_may_lack_parent=True)
+
+
+def case_go_shared_connection(run):
+    """One connection of the program's own takes the calls of all (net/http.ClientConn, Go 1.26): never another's parent."""
+    return chain(run, ["shared"], client_may_lack_parent=True, requests=2_000)
+
+
 def case_go_late(run):
     """Calls after the handler has returned, while the connection has its next request: never in that one's trace."""
     return warmed_chain(run, ["late"], client_may_lack_parent=True)
