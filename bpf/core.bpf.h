@@ -13,9 +13,7 @@
 
 #include "follow.bpf.h"
 #include "iter.bpf.h"
-#ifndef BASIC
 #include "registers.bpf.h"
-#endif
 #include "socket.bpf.h"
 
 /* TCP over IP only; everything else is none of our business. */
@@ -452,9 +450,7 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 	} else {
 		if (uses_io_uring())
 			note_io_uring(w, c);
-#ifndef BASIC
-		source_of_registers(&w->source, c);
-#endif
+		source_of_registers(w, c);
 	}
 	follow(w, c, copied - r.ret, received_offset(tp, copied) - r.ret);
 	/*
@@ -465,6 +461,36 @@ static __always_inline void on_recv(struct sock *sk, struct receive r)
 		emit_close(c, CLOSE_DONE, READ(sk, sk_err), has_unseen(sk, c));
 		abandon(c);
 	}
+}
+
+/*
+ * The receive of a call whose beginning was not seen, behind the copy of 'copied' bytes: in
+ * tcp_cleanup_rbuf(), which others call too. False: it is none, or cannot be told from the user's
+ * registers. Seen once more at its end, it does no harm: what was followed is known by its place in
+ * the stream.
+ */
+static __always_inline bool receive_of_call(struct sock *sk, int copied, struct receive *ret)
+{
+	struct tcp_sock *tp = tcp_of(sk);
+	const struct file *file;
+	int flags;
+
+	/*
+	 * What the kernel itself takes from a socket, to make something else of it: TLS, MPTCP, maps
+	 * of sockets.
+	 */
+	if (copied <= 0 || !tp || uses_io_uring() || READ(sk, sk_user_data) ||
+	    READ((struct inet_connection_sock *)tp, icsk_ulp_ops))
+		return false;
+	/* One of the kernel's own has no file. */
+	file = BPF_CORE_READ(sk, sk_socket, file);
+	if (!file)
+		return false;
+	flags = call_flags(BPF_CORE_READ(file, f_flags));
+	if (flags < 0)
+		return false;
+	*ret = (struct receive){.ret = copied, .flags = flags};
+	return true;
 }
 
 /* Something happened on a socket of MPTCP, which a tap in TCP does not see. */

@@ -288,6 +288,7 @@ enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r14;
+	unsigned long r10;
 	unsigned long bx;
 	unsigned long r9;
 	unsigned long r8;

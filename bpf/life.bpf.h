@@ -44,10 +44,15 @@ DESTROY(tp_destroy_4)
 /* A thread is no more. */
 static __always_inline void thread_forget(const struct unit_key *key)
 {
-#ifdef BASIC
+#if defined(BASIC) || defined(WAITS)
 	__u64 id = (__u64)key->pid << 32 | key->id;
+#endif
 
+#ifdef BASIC
 	bpf_map_delete_elem(&receivings, &id);
+#endif
+#ifdef WAITS
+	bpf_map_delete_elem(&waiting, &id);
 #endif
 	bpf_map_delete_elem(&units, key);
 }

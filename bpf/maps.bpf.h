@@ -400,6 +400,21 @@ struct {
 } passed_on SEC(".maps");
 #endif
 
+#ifdef WAITS
+/*
+ * waiting: pid_tgid → bytes that were received, of threads that may have waited in a receive before
+ * its function was probed (tap_fentry.bpf.c). Written by user space; freed when the receive is over,
+ * at the thread's exit, and by user space. Full: the receive is not seen, counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, __u32);
+} waiting SEC(".maps");
+#endif
+
 #ifdef BASIC
 /* A receive under way, as its function's entry showed it. */
 struct receiving {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
  * Where a receiving system call put its bytes, from the user's registers: for taps that are not
- * given the msghdr. The six calls read, readv, recvfrom, recvmsg, recvmmsg (recv is recvfrom) of
- * the native ABI; anything else, and 32-bit processes, have bytes that cannot be seen.
+ * given the msghdr, and for calls whose beginning a tap did not see. The six calls read, readv,
+ * recvfrom, recvmsg, recvmmsg (recv is recvfrom) of the native ABI; anything else, and 32-bit
+ * processes, have bytes that cannot be seen.
  */
 #pragma once
 
@@ -28,32 +29,60 @@ struct call {
 	__u64 number;
 	__u64 second; /* argument: the buffer, vector or msghdr */
 	__u64 third;
+	__u64 fourth;
 };
 
 /* False: not a system call of the native ABI. */
 static __always_inline bool current_call(struct call *ret)
 {
-	struct task_struct *task = current_task();
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const struct pt_regs *regs = user_registers();
 
+	if (!regs)
+		return false;
 #if defined(__TARGET_ARCH_x86)
-	if (task->thread_info.status & TS_COMPAT)
+	if (READ(current_task(), thread_info.status) & TS_COMPAT)
 		return false;
 	/*
 	 * Set until the call returns: behind it run io_uring's receives, with registers that are
 	 * not theirs.
 	 */
-	if ((long)regs->ax != -ENOSYS)
+	if ((long)READ(regs, ax) != -ENOSYS)
 		return false;
-	ret->number = regs->orig_ax;
-	ret->second = regs->si;
-	ret->third = regs->dx;
+	ret->number = READ(regs, orig_ax);
+	ret->second = READ(regs, si);
+	ret->third = READ(regs, dx);
+	ret->fourth = READ(regs, r10);
 #elif defined(__TARGET_ARCH_arm64)
-	ret->number = regs->syscallno;
-	ret->second = regs->regs[1];
-	ret->third = regs->regs[2];
+	ret->number = READ(regs, syscallno);
+	ret->second = READ(regs, regs[1]);
+	ret->third = READ(regs, regs[2]);
+	ret->fourth = READ(regs, regs[3]);
 #endif
 	return true;
+}
+
+/*
+ * The flags that the current system call receives with, from a socket whose file has those flags;
+ * negative: it does not receive.
+ */
+SUBPROGRAM1(call_flags, __u64, file_flags)
+{
+	int flags = file_flags & O_NONBLOCK ? MSG_DONTWAIT : 0;
+	struct call call;
+
+	if (!current_call(&call))
+		return -1;
+	switch (call.number) {
+	case NR_READ:
+	case NR_READV:
+		return flags;
+	case NR_RECVFROM:
+	case NR_RECVMMSG:
+		return flags | (call.fourth & 0x7fffffff);
+	case NR_RECVMSG:
+		return flags | (call.third & 0x7fffffff);
+	}
+	return -1;
 }
 
 /*
@@ -86,17 +115,21 @@ static __always_inline bool is_first_of_mmsg(struct conn *c, __u64 vector)
 	return !again;
 }
 
-static __always_inline void source_of_registers(struct source *source, struct conn *c)
+SUBPROGRAM2(source_of_registers, struct work *, w, struct conn *, c)
 {
+	struct source *source;
 	struct call call;
 
+	if (!w || !c)
+		return 0;
+	source = &w->source;
 	source->kind = SOURCE_NONE;
 	source->skip = 0;
 	/* Its receives run in the middle of other system calls, also of other receives. */
 	if (uses_io_uring())
-		return;
+		return 0;
 	if (!current_call(&call))
-		return;
+		return 0;
 	switch (call.number) {
 	case NR_READ:
 	case NR_RECVFROM:
@@ -116,4 +149,5 @@ static __always_inline void source_of_registers(struct source *source, struct co
 			source_of_msghdr(source, call.second);
 		break;
 	}
+	return 0;
 }

@@ -11,6 +11,7 @@
 #ifndef BASIC
 #define INSERTS
 #endif
+#define WAITS
 #include "life.bpf.h"
 #ifdef INSERTS
 #include "insert.bpf.h"
@@ -129,6 +130,47 @@ RECEIVED(fx_recv, 0)
 RECEIVED(fx_recv_2, 1)
 RECEIVED(fx_recv_3, 2)
 RECEIVED(fx_recv_4, 3)
+
+/*
+ * Bytes have been received by a thread that waited for them before the exit of its function was
+ * probed: that will not show its end. Attached while there are such threads (probe/waiting.h).
+ */
+static __always_inline void waited(struct sock *sk, int copied)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct receive r;
+	__u32 *seen;
+
+	if (!may_be_selected())
+		return;
+	seen = bpf_map_lookup_elem(&waiting, &id);
+	if (!seen)
+		return;
+	/* What has moved nothing more is over, or the call behind it: from then on all is seen. */
+	if (copied < 0 || (!copied && (READ(sk, sk_shutdown) & RCV_SHUTDOWN)) ||
+	    (*seen && copied <= (int)*seen)) {
+		bpf_map_delete_elem(&waiting, &id);
+		return;
+	}
+	*seen = copied;
+	if (receive_of_call(sk, copied, &r))
+		on_recv(sk, r);
+}
+
+SEC("fentry/tcp_cleanup_rbuf")
+int BPF_PROG(fe_waited, struct sock *sk, int copied)
+{
+	waited(sk, copied);
+	return 0;
+}
+
+/* What tcp_cleanup_rbuf() does, since Linux 6.0, when that is part of its caller. */
+SEC("fentry/__tcp_cleanup_rbuf")
+int BPF_PROG(fe_waited_inner, struct sock *sk, int copied)
+{
+	waited(sk, copied);
+	return 0;
+}
 
 /* MPTCP sockets never come to TCP's own functions: counted, as the other taps do. */
 SEC("fentry/mptcp_sendmsg")

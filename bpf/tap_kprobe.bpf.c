@@ -183,24 +183,30 @@ static __always_inline bool is_of_receive(const struct receiving *r, __u64 sk, _
 
 /*
  * Bytes have been received: at the end of the call, or before it waits for more. Seen more than
- * once, which does no harm: what was followed is known by its place in the stream.
+ * once, which does no harm: what was followed is known by its place in the stream. A thread of which
+ * nothing is known has waited since before this tap was there, or its process was selected.
  */
 static __always_inline void received(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), sk = ARGUMENT_1(ctx);
 	__u32 copied = ARGUMENT_2(ctx);
-	struct receiving *there, r;
+	struct receiving *there;
+	struct receive r;
 
 	if (!may_be_selected())
 		return;
 	there = bpf_map_lookup_elem(&receivings, &id);
-	if (!there || !is_of_receive(there, sk, STACK_POINTER(ctx), copied))
+	if (there) {
+		if (!is_of_receive(there, sk, STACK_POINTER(ctx), copied))
+			return;
+		there->seen = copied;
+		r = (struct receive){.msg = (const struct msghdr *)there->msg,
+				     .ret = copied,
+				     .flags = there->flags};
+	} else if (!receive_of_call((struct sock *)sk, copied, &r)) {
 		return;
-	there->seen = copied;
-	r = *there;
-	on_recv((struct sock *)sk, (struct receive){.msg = (const struct msghdr *)r.msg,
-						    .ret = copied,
-						    .flags = r.flags});
+	}
+	on_recv((struct sock *)sk, r);
 }
 
 SEC("kprobe/tcp_cleanup_rbuf")

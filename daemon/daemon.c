@@ -153,6 +153,8 @@ int daemon_select(void *userdata, const struct process *p)
 						.go_text_bytes = go.text_bytes,
 						.jvm_slot = jvm_slot,
 					});
+	if (r == 0)
+		waiting_add(d->waiting, p->pid, p->proc_id, p->start_ns);
 	/* Those that it makes from now on are taken in by the kernel side. */
 	if (r == 0 && propagates)
 		propagation_take_connections(d, p);
@@ -331,6 +333,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
 	give_back_memory(d, now);
+	waiting_tick(d->waiting, now);
 	go_units_tick(d->go, now);
 	jvm_agents_tick(d->jvm, now);
 	propagation_tick(d, now);
@@ -485,9 +488,11 @@ static int start_modules(struct daemon *d)
 			 &d->discover);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up discovery: %m");
-	r = go_units_new(d->probe, &d->go);
+	r = waiting_new(d->probe, &d->waiting);
+	if (r >= 0)
+		r = go_units_new(d->probe, &d->go);
 	if (r < 0)
-		return log_error_errno(r, "Cannot set up Go programs: %m");
+		return log_error_errno(r, "Cannot set up what is probed on demand: %m");
 	r = jvm_agents_new(&(struct jvm_agents_options){.look = look_at_jvm,
 							.used = handle_agent,
 							.userdata = d},
@@ -636,6 +641,7 @@ static void daemon_done(struct daemon *d)
 	go_units_free(d->go);
 	jvm_agents_free(d->jvm);
 	insert_free(d->insert);
+	waiting_free(d->waiting);
 	probe_free(d->probe);
 	discover_free(d->discover);
 	stitch_free(d->stitch);

@@ -19,6 +19,7 @@
 #include "probe/insert.h"
 #include "probe/probe.h"
 #include "probe/tcp_memory.h"
+#include "probe/waiting.h"
 #include "service/control.h"
 #include "service/lock.h"
 #include "stitch/stitch.h"
@@ -31,6 +32,7 @@ struct daemon {
 	struct lock *lock;
 	sd_event *event;
 	struct probe *probe;
+	struct waiting *waiting;
 	struct go_units *go;
 	struct jvm_agents *jvm;
 	struct insert *insert;               /* NULL: not wanted, or refused */

@@ -76,6 +76,8 @@ static void add_features(struct daemon *d, cJSON *answer)
 	probe_features(d->probe, known);
 	for (size_t i = 0; i < PROBE_FEATURES; i++)
 		add_feature(features, &known[i]);
+	add_feature(features, &(struct probe_feature){"receives that had begun before the daemon",
+						      waiting_why_not(d->waiting)});
 	add_feature(features, &(struct probe_feature){"parents of calls of Go processes",
 						      go_units_refusal(d->go)});
 	add_feature(features, &(struct probe_feature){"Go probes shared by containers of one image",
@@ -151,7 +153,8 @@ static int report_status(struct daemon *d, cJSON *answer)
 	cJSON_AddNumberToObject(object, "open_bytes", (double)stitch_bytes(d->stitch));
 	cJSON_AddNumberToObject(object, "map_bytes", (double)probe_map_bytes(d->probe));
 	cJSON_AddNumberToObject(answer, "links",
-				(double)(probe_links(d->probe) + go_units_links(d->go)));
+				(double)(probe_links(d->probe) + waiting_links(d->waiting) +
+					 go_units_links(d->go)));
 	object = cJSON_AddObjectToObject(answer, "go");
 	cJSON_AddNumberToObject(object, "executables", (double)go_units_executables(d->go));
 	cJSON_AddNumberToObject(object, "links", (double)go_units_links(d->go));

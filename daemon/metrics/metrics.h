@@ -46,6 +46,8 @@
 	X(METRIC_PROCESSES_SEEN, "processes_seen", "processes looked at")                          \
 	X(METRIC_PROCESSES_SELECTED, "processes_selected", "processes selected")                   \
 	X(METRIC_PROCESSES_FULL, "processes_full", "processes not followed: the table was full")   \
+	X(METRIC_WAITING_FULL, "waiting_full",                                                     \
+	  "threads whose receive, older than the daemon, is not seen: the table was full")         \
 	X(METRIC_PROCESSES_GONE, "processes_gone",                                                 \
 	  "processes that ended while they were looked at")                                        \
 	X(METRIC_PROCESSES_UNREAD, "processes_unread",                                             \

@@ -118,6 +118,8 @@ static int tap_load(struct tap *tap, const struct probe_options *o)
 		bpf_map__set_max_entries(tap->conns, o->connections_max);
 	if (tap->receivings)
 		bpf_map__set_max_entries(tap->receivings, o->requests_max);
+	if (tap->waiting)
+		bpf_map__set_max_entries(tap->waiting, o->requests_max);
 	if (o->before_load)
 		o->before_load(tap->object);
 	r = bpf_object__load_skeleton(tap->base);

@@ -79,6 +79,11 @@ bool tap_is_nested(const struct bpf_program *program)
 	return strcmp(name, "tp_state_2") == 0 || strcmp(name, "tp_destroy_2") == 0;
 }
 
+bool tap_is_for_waiting(const struct bpf_program *program)
+{
+	return strncmp(bpf_program__name(program), "fe_waited", 9) == 0;
+}
+
 void tap_choose_programs(const struct btf *kernel, struct bpf_object *object, bool needs_copies)
 {
 	struct bpf_program *program;

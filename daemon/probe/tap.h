@@ -20,6 +20,7 @@ struct tap {
 	struct bpf_map *ring, *procs, *requests, *units, *joins, *counters;
 	struct bpf_map *conns;      /* of basic objects only (bpf/subprogram.h), else NULL */
 	struct bpf_map *receivings; /* of the kprobe tap only */
+	struct bpf_map *waiting;    /* of the fentry tap only */
 	/*
 	 * In memory that is shared with the kernel side; valid after loading, through
 	 * tap_*_share().
@@ -92,6 +93,8 @@ bool tap_has_helper(const struct btf *kernel, const char *name);
 bool tap_is_copy(const struct bpf_program *program);
 /* Copies that are needed on every kernel, for what interrupts do (life.bpf.h). */
 bool tap_is_nested(const struct bpf_program *program);
+/* Programs that are attached only while they are needed (waiting.h). */
+bool tap_is_for_waiting(const struct bpf_program *program);
 /* Whether a task may be preempted inside of a program. */
 bool tap_is_preemptible(void);
 /* The same of a program at a tracepoint. */

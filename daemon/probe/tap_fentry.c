@@ -7,6 +7,22 @@
 #include "skeleton/tap_fentry.skel.h"
 #include "skeleton/tap_fentry_basic.skel.h"
 
+/*
+ * Behind a receive the kernel calls one of two functions: which one is left of them, when the
+ * compiler has made the outer one part of its callers.
+ */
+static void choose_waited(const struct btf *kernel, struct bpf_program *outer,
+			  struct bpf_program *inner)
+{
+	bool has_inner = tap_arguments(kernel, "__tcp_cleanup_rbuf") >= 0,
+	     has_outer = tap_arguments(kernel, "tcp_cleanup_rbuf") >= 0;
+
+	bpf_program__set_autoload(outer, has_outer && !has_inner);
+	bpf_program__set_autoload(inner, has_inner);
+	bpf_program__set_autoattach(outer, false);
+	bpf_program__set_autoattach(inner, false);
+}
+
 static int open_basic(const struct btf *kernel, uint32_t recvmsg_arguments, struct tap *ret_tap)
 {
 	struct tap_fentry_basic *skeleton = tap_fentry_basic__open();
@@ -15,7 +31,9 @@ static int open_basic(const struct btf *kernel, uint32_t recvmsg_arguments, stru
 		return -errno;
 	skeleton->rodata->recvmsg_arguments = recvmsg_arguments;
 	tap_choose_programs(kernel, skeleton->obj, tap_is_preemptible());
+	choose_waited(kernel, skeleton->progs.fe_waited, skeleton->progs.fe_waited_inner);
 	*ret_tap = TAP_VIEW(skeleton);
+	ret_tap->waiting = skeleton->maps.waiting;
 	ret_tap->conns = skeleton->maps.conns;
 	bpf_map__set_max_entries(skeleton->maps.receivings, 1); /* the kprobe tap's */
 	return 0;
@@ -39,7 +57,9 @@ int tap_fentry_open(const struct btf *kernel, struct tap *ret_tap,
 		return -errno;
 	skeleton->rodata->recvmsg_arguments = n;
 	tap_choose_programs(kernel, skeleton->obj, tap_is_preemptible());
+	choose_waited(kernel, skeleton->progs.fe_waited, skeleton->progs.fe_waited_inner);
 	*ret_tap = TAP_VIEW(skeleton);
+	ret_tap->waiting = skeleton->maps.waiting;
 	return 0;
 }
 

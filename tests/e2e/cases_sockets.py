@@ -13,10 +13,12 @@ import judge
 from cases_chains import chain_hops, need
 from containers import descendant
 from harness import Skip, expect, expect_true, scaled, wait_until
-from judge import Expected, expand
+from judge import Expected, Hop, expand
 from wire import Wire
 
 LAST_PID = pathlib.Path("/proc/sys/kernel/ns_last_pid")
+IDLE = 6
+RECEIVES = {"0", "19", "45", "47", "299"}  # read, readv, recvfrom, recvmsg, recvmmsg of x86-64
 
 
 def ask_pid(wire, path):
@@ -210,3 +212,49 @@ def case_exec_chain(run):
     names = {span["service"] for span in spans}
     expect(names == {"chain", "threaded"}, f"names {sorted(names)}")
     return expect_true(spans, expected)
+
+
+def idle_connections(run, arguments, name):
+    """Threads of a service wait in blocking receives on idle connections when the daemon comes; then two requests on each."""
+    server = run.app(name, arguments)
+    records, wires = {}, [Wire(server.port) for _ in range(IDLE)]
+    for i, wire in enumerate(wires):
+        wire.request(f"/before/{name}-{i}")
+        wire.records = records
+    wait_until(lambda: len(receiving_threads(server.pid)) == IDLE, 10, "all threads wait for a request")
+    return server, wires, records
+
+
+def receiving_threads(pid):
+    """Threads that are in a system call which receives from a socket."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        number, first, *_ = [*(task / "syscall").read_text().split(), "", ""]
+        if number in RECEIVES and os.readlink(f"/proc/{pid}/fd/{int(first, 16)}").startswith("socket:"):
+            found.append(task.name)
+    return found
+
+
+def case_idle_connections(run):
+    """The daemon starts while threads wait in blocking receives on idle connections: their next requests have spans."""
+    need("java", "javac")
+    groups = [idle_connections(run, apps.java("Blocking", "{port}", "{log}"), "java"),
+              idle_connections(run, apps.python("threaded.py", "{port}", "{log}"), "python")]
+    daemon = run.daemon()
+    status = json.loads(daemon.control("--json", "status"))
+    for i in range(2):
+        for server, wires, _ in groups:
+            for j, wire in enumerate(wires):
+                wire.request(f"/idle/{server.name}-{j}-{i}")
+    if status["tap"]["name"] == "fentry":
+        wait_until(lambda: json.loads(daemon.control("--json", "status"))["links"] == status["links"] - 1, 10,
+                   "nobody waits any more, and a program is detached", 0.3)
+    time.sleep(1.2)
+    run.stop_apps()
+    logs, expected = run.read_logs(), []
+    for server, wires, records in groups:
+        for wire in wires:
+            wire.close()
+        expected += expand([Hop("server", "/idle/{id}", outer="load", inner=server.name, pid=server.pid)],
+                           {**logs, "load": records})
+    return expect_true(daemon.finish(), expected, least=4 * IDLE)
