@@ -294,13 +294,22 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 		source_of_iter(&w->source, msg);
 	else
 		w->source.kind = SOURCE_NONE;
+	if (!is_past(&c->tx, seq + 1))
+		c->sent_from = seq;
 	follow(w, c, seq, sent_offset(tp));
 }
 
-/* Nothing of a send was taken, and the next byte is still that at 'seq'. */
+/*
+ * Nothing of a send was taken, and the next byte is still that at 'seq'. One that tried to send the
+ * rest of another send does not matter: that was followed rightly.
+ */
 static __always_inline void send_failed(struct conn *c, __u32 seq)
 {
-	if (!c->tx.is_known || (__s32)(c->tx.seq - seq) <= 0 || c->tx.phase == PHASE_OUT_OF_STEP)
+	if (!c->tx.is_known || (__s32)(c->tx.seq - seq) <= 0 || c->sent_from != seq)
+		return;
+	c->tx.offset -= c->tx.seq - seq;
+	c->tx.seq = seq;
+	if (c->tx.phase == PHASE_OUT_OF_STEP)
 		return;
 	lose_step(c, &c->tx, true, COUNT_OUT_OF_STEP);
 	contexts_drop(c);
@@ -371,6 +380,27 @@ static __always_inline void on_send(struct sock *sk)
 	c = socket_conn(sk);
 	if (c)
 		on_sent(sk, c);
+}
+
+/*
+ * The same for a tap that sees no other end of a send (on_send_end()). The lock is not held: a send
+ * of another thread on the same socket may be taken for the one that failed, and is lost.
+ */
+static __always_inline void on_send_returned(struct sock *sk, int ret)
+{
+	struct tcp_sock *tp;
+	struct conn *c;
+
+	if (!may_be_selected())
+		return;
+	c = socket_conn(sk);
+	if (!c)
+		return;
+	tp = tcp_of(sk);
+	/* The application sends again what did not leave of a message. */
+	if (ret < 0 && tp && !has_messages(c))
+		send_failed(c, READ(tp, write_seq));
+	on_sent(sk, c);
 }
 
 /* The application has read the end: a response that lasts to the close is complete. */

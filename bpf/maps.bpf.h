@@ -320,7 +320,7 @@ struct conn {
 	__u32 pad2;
 	__u64 go_conn;     /* a Go server's net/http.conn; 0: not found, */
 	__u32 go_searches; /* and so often looked for */
-	__u32 pad;
+	__u32 sent_from;   /* where the newest send began of which something was new */
 	struct join_key join;
 	__u64 mmsg;      /* the vector of the last recvmmsg, */
 	__u32 mmsg_tid;  /* who called it, */

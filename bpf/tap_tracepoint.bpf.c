@@ -37,12 +37,12 @@ SEND_START(tp_send_start_2, 1)
 SEND_START(tp_send_start_3, 2)
 SEND_START(tp_send_start_4, 3)
 
-#define SENT(name)                          \
-	SEC("tp_btf/sock_send_length")      \
-	int BPF_PROG(name, struct sock *sk) \
-	{                                   \
-		on_send(sk);                \
-		return 0;                   \
+#define SENT(name)                                   \
+	SEC("tp_btf/sock_send_length")               \
+	int BPF_PROG(name, struct sock *sk, int ret) \
+	{                                            \
+		on_send_returned(sk, ret);           \
+		return 0;                            \
 	}
 
 SENT(tp_send)

@@ -16,6 +16,7 @@
 struct probe {
 	enum probe_tap used;
 	bool has_io_threads; /* io_uring's workers are threads of their process */
+	bool allocates_late; /* entries of tables, when they are needed, in whatever program */
 	struct tap tap;
 	struct probe_refusal refusals[_PROBE_TAP_MAX];
 	int n_cpus;
@@ -102,24 +103,61 @@ static void leave_out_insertion(struct tap *tap)
 	}
 }
 
-static int tap_load(struct tap *tap, const struct probe_options *o)
+/*
+ * Before Linux 6.1 entries of tables that kprobes write, and so probes in Go programs, must be
+ * allocated in advance, or the kernel warns in its log. Tables are smaller there: most of what is
+ * allocated is never used.
+ */
+#define IN_ADVANCE_PART 8 /* of the limit, */
+#define IN_ADVANCE_MIN  4096
+
+static uint32_t in_advance(uint32_t limit)
 {
+	return MAX(limit / IN_ADVANCE_PART, MIN(limit, IN_ADVANCE_MIN));
+}
+
+static void choose_sizes(struct probe *p, const struct probe_options *o)
+{
+	struct tap *tap = &p->tap;
+	struct bpf_map *const by_requests[] = {tap->requests,   tap->units,       tap->joins,
+					       tap->go_calls,   tap->go_contexts, tap->go_children,
+					       tap->receivings, tap->waiting};
+	struct bpf_map *sockets = bpf_object__find_map_by_name(tap->object, "sockets");
+	uint32_t requests = o->requests_max, connections = o->connections_max;
+
+	if (!p->allocates_late) {
+		requests = in_advance(requests);
+		/* Written by kprobes where there are any. */
+		if (tap->receivings)
+			connections = in_advance(connections);
+	}
+	bpf_map__set_max_entries(tap->ring, o->ring_bytes);
+	bpf_map__set_max_entries(tap->procs, o->processes_max);
+	for (size_t i = 0; i < ARRAY_SIZE(by_requests); i++) {
+		if (!by_requests[i])
+			continue;
+		bpf_map__set_max_entries(by_requests[i], requests);
+		if (!p->allocates_late && by_requests[i] != tap->waiting)
+			bpf_map__set_map_flags(by_requests[i], 0);
+	}
+	if (tap->conns) {
+		bpf_map__set_max_entries(tap->conns, connections);
+		if (!p->allocates_late && tap->receivings)
+			bpf_map__set_map_flags(tap->conns, 0);
+	}
+	if (sockets)
+		bpf_map__set_max_entries(sockets, o->connections_max);
+}
+
+static int tap_load(struct probe *p, const struct probe_options *o)
+{
+	struct tap *tap = &p->tap;
 	int r;
 
 	*tap->head_bytes_max = o->head_bytes_max;
 	*tap->insert_faults = (o->insert_line_fails ? INSERT_FAULT_LINE : 0) |
 			      (o->insert_take_out_fails ? INSERT_FAULT_TAKE_OUT : 0);
-	bpf_map__set_max_entries(tap->ring, o->ring_bytes);
-	bpf_map__set_max_entries(tap->procs, o->processes_max);
-	bpf_map__set_max_entries(tap->requests, o->requests_max);
-	bpf_map__set_max_entries(tap->units, o->requests_max);
-	bpf_map__set_max_entries(tap->joins, o->requests_max);
-	if (tap->conns)
-		bpf_map__set_max_entries(tap->conns, o->connections_max);
-	if (tap->receivings)
-		bpf_map__set_max_entries(tap->receivings, o->requests_max);
-	if (tap->waiting)
-		bpf_map__set_max_entries(tap->waiting, o->requests_max);
+	choose_sizes(p, o);
 	if (o->before_load)
 		o->before_load(tap->object);
 	r = bpf_object__load_skeleton(tap->base);
@@ -149,9 +187,9 @@ static int tap_load_insertion(struct probe *p, const struct probe_options *o)
 			 o->inserts ? "the tap in use cannot keep what it knows with the socket"
 				    : "not configured");
 		leave_out_insertion(&p->tap);
-		return tap_load(&p->tap, o);
+		return tap_load(p, o);
 	}
-	r = tap_load(&p->tap, o);
+	r = tap_load(p, o);
 	if (!r)
 		return 0;
 	snprintf(p->insert_refusal, sizeof(p->insert_refusal), "%s",
@@ -183,7 +221,7 @@ static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel
 		r = taps[tap].open(kernel, &p->tap, refusal);
 		if (!r) {
 			leave_out_insertion(&p->tap);
-			r = tap_load(&p->tap, o);
+			r = tap_load(p, o);
 		}
 	}
 	if (r) {
@@ -246,6 +284,7 @@ int probe_new(const struct probe_options *o, struct probe **ret,
 	if (!kernel)
 		return errno == ENOMEM ? -ENOMEM : PROBE_NO_BTF;
 
+	p->allocates_late = btf__find_by_name_kind(kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) >= 0;
 	p->has_io_threads = tap_arguments(kernel, "create_io_thread") >= 0;
 	r = choose_tap(p, kernel, o);
 	memcpy(ret_refusals, p->refusals, sizeof(p->refusals));

@@ -18,6 +18,7 @@ struct tap {
 	struct bpf_object_skeleton *base;
 	struct bpf_object *object;
 	struct bpf_map *ring, *procs, *requests, *units, *joins, *counters;
+	struct bpf_map *go_calls, *go_contexts, *go_children;
 	struct bpf_map *conns;      /* of basic objects only (bpf/subprogram.h), else NULL */
 	struct bpf_map *receivings; /* of the kprobe tap only */
 	struct bpf_map *waiting;    /* of the fentry tap only */
@@ -43,7 +44,8 @@ const char *probe_insert_refusal(const struct probe *p);
 		.skeleton = (s), .base = (s)->skeleton, .object = (s)->obj,                       \
 		.ring = (s)->maps.ring, .procs = (s)->maps.procs, .requests = (s)->maps.requests, \
 		.units = (s)->maps.units, .joins = (s)->maps.joins,                               \
-		.counters = (s)->maps.counters,                                                   \
+		.go_calls = (s)->maps.go_calls, .go_contexts = (s)->maps.go_contexts,             \
+		.go_children = (s)->maps.go_children, .counters = (s)->maps.counters,             \
 		.head_bytes_max = (uint32_t *)&(s)->rodata->head_bytes_max,                       \
 		.insert_faults = (uint32_t *)&(s)->rodata->insert_faults,                         \
 	}

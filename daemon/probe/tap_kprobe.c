@@ -19,19 +19,6 @@ static void choose_receive(const struct btf *kernel, struct tap_kprobe *skeleton
 	bpf_program__set_autoload(skeleton->progs.kp_recv_inner, has_inner);
 }
 
-/*
- * Before Linux 6.1 entries of hashes that kprobes write must be allocated in advance, or the kernel
- * warns in its log.
- */
-static void choose_allocation(const struct btf *kernel, struct tap_kprobe *skeleton)
-{
-	if (btf__find_by_name_kind(kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) >= 0)
-		return;
-	bpf_map__set_map_flags(skeleton->maps.units, 0);
-	bpf_map__set_map_flags(skeleton->maps.conns, 0);
-	bpf_map__set_map_flags(skeleton->maps.receivings, 0);
-}
-
 int tap_kprobe_open(const struct btf *kernel, struct tap *ret_tap,
 		    struct probe_refusal *ret_refusal)
 {
@@ -53,7 +40,6 @@ int tap_kprobe_open(const struct btf *kernel, struct tap *ret_tap,
 	skeleton->rodata->recvmsg_arguments = n;
 	tap_choose_programs(kernel, skeleton->obj, tap_is_preemptible());
 	choose_receive(kernel, skeleton);
-	choose_allocation(kernel, skeleton);
 	*ret_tap = TAP_VIEW(skeleton);
 	ret_tap->conns = skeleton->maps.conns;
 	ret_tap->receivings = skeleton->maps.receivings;

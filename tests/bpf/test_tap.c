@@ -21,6 +21,7 @@
 #include "event/reader.h"
 #include "probe/probe.h"
 #include "probe/tap.h"
+#include "verifier.h"
 
 static struct probe *probe;
 static struct event_reader *reader;
@@ -50,62 +51,6 @@ static int wanted_tap(void)
 		if (strcmp(name, probe_tap_name((enum probe_tap)i)) == 0)
 			return i;
 	return -1;
-}
-
-/* BPF_LOG_STATS of the kernel's include/linux/bpf_verifier.h: nothing but the sums. */
-#define VERIFIER_STATS 4
-#define PROGRAMS_MAX   64
-/* Of 1,000,000 (BPF_COMPLEXITY_LIMIT_INSNS): another clang and the next kernel need some room. */
-#define INSTRUCTIONS_MAX 800000
-
-static char verifier_logs[PROGRAMS_MAX][65536];
-
-/*
- * For kernels before 5.16, whose bpf_prog_info does not tell it. Later ones are not asked so: 6.12
- * and 6.18 refuse some programs then, for want of room in the log (ENOSPC).
- */
-static void ask_verifier(struct bpf_object *object)
-{
-	struct bpf_program *program;
-	size_t i = 0;
-
-	bpf_object__for_each_program(program, object)
-	{
-		assert_true(i < PROGRAMS_MAX);
-		bpf_program__set_log_level(program, VERIFIER_STATS);
-		bpf_program__set_log_buf(program, verifier_logs[i], sizeof(verifier_logs[i]));
-		i++;
-	}
-}
-
-/* 0: the log does not tell it. */
-static unsigned int instructions_processed(const char *verifier_log)
-{
-	const char *at = strstr(verifier_log, "processed ");
-	unsigned int n = 0;
-
-	return at && sscanf(at, "processed %u insns", &n) == 1 ? n : 0;
-}
-
-/* 0: the kernel does not tell it. */
-static unsigned int instructions_by_info(const struct bpf_program *program)
-{
-	struct bpf_prog_info info = {0};
-	__u32 length = sizeof(info);
-
-	assert_int_equal(bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length), 0);
-	return info.verified_insns;
-}
-
-/* Prints it for the tables that tests/vm/run writes. */
-static void expect_room(const struct bpf_program *program, const char *verifier_log)
-{
-	unsigned int n = instructions_by_info(program);
-
-	if (!n)
-		n = instructions_processed(verifier_log);
-	printf("program: %s %u instructions verified\n", bpf_program__name(program), n);
-	assert_in_range(n, 1, INSTRUCTIONS_MAX);
 }
 
 static const struct probe_options usual = {.head_bytes_max = 16384,
@@ -214,7 +159,9 @@ static void move(int from, int to, const char *text)
 	char buffer[8192];
 	size_t n = strlen(text), got = 0;
 
-	assert_int_equal(send(from, text, n, 0), n);
+	/* The kernel side cannot read what is in no page yet, as a constant may be. */
+	memcpy(buffer, text, n);
+	assert_int_equal(send(from, buffer, n, 0), n);
 	while (got < n) {
 		ssize_t r = recv(to, buffer, sizeof(buffer), 0);
 
@@ -426,6 +373,118 @@ static void test_no_room(void **state)
 	event_reader_drain(reader);
 }
 
+static uint64_t counter(const char *name)
+{
+	for (size_t i = 0; i < probe_counters(); i++)
+		if (strcmp(probe_counter_name(i), name) == 0)
+			return probe_counter_read(probe, i);
+	return 0;
+}
+
+static bool has_head(enum event_role role, const char *text)
+{
+	for (unsigned int i = 0; i < n_events; i++)
+		if (events[i].type == EVENT_HEAD && events[i].role == role &&
+		    strncmp(texts[i], text, strlen(text)) == 0)
+			return true;
+	return false;
+}
+
+/* HEAD_WINDOW of bpf/abi.h */
+#define WINDOW         2048
+#define THIRD          "GET /third HTTP/1.1\r\nHost: here\r\n\r\n"
+#define THIRD_RESPONSE "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok"
+
+/*
+ * A send that fails behind its beginning, where it was followed: TCP has nothing of it. What is sent
+ * then is at the same place in the stream, and not for that the same.
+ */
+static void test_send_that_fails(void **state)
+{
+	static const char never[] = "PUT /never HTTP/1.1\r\nContent-Length: 100\r\nPadding: ";
+	char head[4096];
+	struct iovec parts[] = {{head, 0}, {(void *)8, 100}};
+	uint64_t lost = counter("out_of_step");
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	select_this_process();
+	/* As long as what is looked at together, so that the body is counted and not looked at. */
+	parts[0].iov_len = (size_t)snprintf(head, sizeof(head), "%s%0*d\r\n\r\n", never,
+					    WINDOW - 4 - (int)strlen(never), 0);
+	/* Its memory may end within the head: then TCP has a part. */
+	for (int i = 0;; i++) {
+		connect_pair(fds);
+		if (writev(fds[0], parts, 2) < 0)
+			break;
+		assert_in_range(i, 0, 8);
+		close(fds[0]);
+		close(fds[1]);
+	}
+	assert_int_equal(errno, EFAULT);
+	move(fds[0], fds[1], REQUEST);
+	move(fds[1], fds[0], RESPONSE);
+	move(fds[0], fds[1], THIRD);
+	move(fds[1], fds[0], THIRD_RESPONSE);
+	usleep(50000);
+	event_reader_drain(reader);
+	assert_true(has_head(EVENT_ROLE_SERVER, REQUEST));
+	assert_true(has_head(EVENT_ROLE_SERVER, THIRD));
+	assert_true(has_head(EVENT_ROLE_CLIENT, THIRD));
+	assert_true(has_head(EVENT_ROLE_CLIENT, "HTTP/1.1 201 Created"));
+	assert_true(counter("out_of_step") > lost);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
+/*
+ * A long response that finds no room in between, and is not waited for: what is tried again and
+ * again is its rest, and all of it was followed rightly.
+ */
+static void test_rest_that_finds_no_room(void **state)
+{
+	static char response[4 << 20];
+	size_t n, sent = 0, got = 0, tries = 0;
+	int room = 65536;
+	uint64_t lost = counter("out_of_step");
+	int fds[2];
+
+	(void)state;
+	n_events = 0;
+	n = (size_t)snprintf(response, sizeof(response),
+			     "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n",
+			     sizeof(response) / 2);
+	n += sizeof(response) / 2;
+	connect_pair(fds);
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+	move(fds[0], fds[1], REQUEST);
+	while (got < n) {
+		char bytes[65536];
+		ssize_t r = send(fds[1], response + sent, n - sent, MSG_DONTWAIT);
+
+		sent += r > 0 ? (size_t)r : 0;
+		tries += r < 0;
+		if (r > 0)
+			continue;
+		r = recv(fds[0], bytes, sizeof(bytes), 0);
+		assert_true(r > 0);
+		got += (size_t)r;
+	}
+	assert_true(tries > 1);
+	move(fds[0], fds[1], THIRD);
+	move(fds[1], fds[0], THIRD_RESPONSE);
+	usleep(50000);
+	event_reader_drain(reader);
+	assert_true(has_head(EVENT_ROLE_SERVER, "HTTP/1.1 201 Created"));
+	assert_true(has_head(EVENT_ROLE_CLIENT, "HTTP/1.1 201 Created"));
+	assert_int_equal(counter("out_of_step"), lost);
+	close(fds[0]);
+	close(fds[1]);
+	event_reader_drain(reader);
+}
+
 /* The table of sockets of basic taps, by its name; negative where the sockets themselves hold it. */
 static int sockets_table(void)
 {
@@ -452,14 +511,6 @@ static unsigned int entries(int map)
 	for (void *before = NULL; bpf_map_get_next_key(map, before, &key) == 0; before = &key)
 		n++;
 	return n;
-}
-
-static uint64_t counter(const char *name)
-{
-	for (size_t i = 0; i < probe_counters(); i++)
-		if (strcmp(probe_counter_name(i), name) == 0)
-			return probe_counter_read(probe, i);
-	return 0;
 }
 
 /* A full table refuses the newest and counts it; sockets that are gone leave nothing in it. */
@@ -600,6 +651,8 @@ int main(void)
 		cmocka_unit_test(test_peek_and_vector),
 		cmocka_unit_test(test_messages_of_one_call),
 		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_send_that_fails),
+		cmocka_unit_test(test_rest_that_finds_no_room),
 		cmocka_unit_test(test_table_of_sockets),
 		cmocka_unit_test(test_splice_behind_a_short_receive),
 		cmocka_unit_test(test_unselected_is_not_followed),

@@ -28,6 +28,17 @@ def held(pid, key):
     return ids
 
 
+def says_what_is_used():
+    """Whether the kernel says what a map takes (Linux 6.4); before, it is what one would take if it were full."""
+    return tuple(int(n) for n in os.uname().release.split(".")[:2]) >= (6, 4)
+
+
+def kernel_bytes():
+    """Memory of the kernel of the kinds that maps and programs are made of."""
+    lines = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+    return sum(int(lines[name].split()[0]) << 10 for name in ("Slab", "VmallocUsed", "Percpu"))
+
+
 def resident(pid):
     return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
