@@ -208,7 +208,8 @@ enum proc_seen {
 	PROC_SEEN_HTTP2 = 1 << 1,
 	PROC_SEEN_TLS = 1 << 2,
 	PROC_SEEN_OTHER = 1 << 3,
-	PROC_SEEN_ORPHAN = 1 << 5, /* a goroutine that holds no request made a call */
+	PROC_SEEN_UNIX_HTTP = 1 << 6, /* HTTP/1 on a Unix socket */
+	PROC_SEEN_ORPHAN = 1 << 5,    /* a goroutine that holds no request made a call */
 	PROC_SEEN_IO_URING =
 		1 << 4, /* receives that io_uring may have made, and no tap could read */
 };
@@ -539,6 +540,8 @@ _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 	X(COUNT_HANDS_OVER, "hands_over",                                                         \
 	  "processes whose threads are no units: a response was sent by another thread than "     \
 	  "received the request")                                                                 \
+	X(COUNT_UNIX_HTTP, "unix_http",                                                           \
+	  "requests and responses sent on Unix sockets, which are not followed")                  \
 	X(COUNT_MPTCP, "mptcp", "events on MPTCP sockets, which are not followed")                \
 	X(COUNT_STEPS, "steps", "calls with too many lines or chunks to follow")                  \
 	X(COUNT_ORPHAN_RESPONSE, "orphan_response", "responses to requests that were not seen")   \

@@ -173,13 +173,8 @@ HTTP_INLINE bool http_begins_with(__u64 first, __u32 length, __u64 text, __u32 n
  * Whether the bytes can be the beginning of a message where that is not known for sure: only the
  * methods of RFC 9110 and PATCH will do then, and "HTTP/1.".
  */
-SUBPROGRAM3(http_start_is_known, const struct scan *, scan, __u32, pos, __u32, length)
+HTTP_INLINE bool http_word_is_known(__u64 first, __u32 length)
 {
-	__u64 first;
-
-	if (!scan)
-		return false;
-	first = WORD(scan, pos);
 	/*
 	 * GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, CONNECT, TRACE, each with its blank;
 	 * HTTP/1.
@@ -194,6 +189,11 @@ SUBPROGRAM3(http_start_is_known, const struct scan *, scan, __u32, pos, __u32, l
 	       http_begins_with(first, length, 0x205443454e4e4f43ULL, 8) ||
 	       http_begins_with(first, length, 0x204543415254ULL, 6) ||
 	       http_begins_with(first, length, 0x2e312f50545448ULL, 7);
+}
+
+SUBPROGRAM3(http_start_is_known, const struct scan *, scan, __u32, pos, __u32, length)
+{
+	return scan && http_word_is_known(WORD(scan, pos), length);
 }
 
 /* Whether a line that ends at 'end' ends as a request's first does: "... HTTP/1.0" or 1.1. */

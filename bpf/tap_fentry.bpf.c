@@ -13,6 +13,7 @@
 #endif
 #define WAITS
 #include "life.bpf.h"
+#include "unix.bpf.h"
 #ifdef INSERTS
 #include "insert.bpf.h"
 #endif
@@ -169,6 +170,13 @@ SEC("fentry/__tcp_cleanup_rbuf")
 int BPF_PROG(fe_waited_inner, struct sock *sk, int copied)
 {
 	waited(sk, copied);
+	return 0;
+}
+
+SEC("fentry/unix_stream_sendmsg")
+int BPF_PROG(fe_if_unix_send, struct socket *socket, struct msghdr *msg)
+{
+	on_unix_message(msg);
 	return 0;
 }
 

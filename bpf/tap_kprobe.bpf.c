@@ -11,6 +11,7 @@
  */
 #define BASIC
 #include "life.bpf.h"
+#include "unix.bpf.h"
 
 char LICENSE[] SEC("license") = LICENSE_TEXT;
 
@@ -221,6 +222,13 @@ SEC("kprobe/__tcp_cleanup_rbuf")
 int kp_recv_inner(struct pt_regs *ctx)
 {
 	received(ctx);
+	return 0;
+}
+
+SEC("kprobe/unix_stream_sendmsg")
+int kp_if_unix_send(struct pt_regs *ctx)
+{
+	on_unix_message((const struct msghdr *)ARGUMENT_2(ctx));
 	return 0;
 }
 

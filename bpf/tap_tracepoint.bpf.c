@@ -8,6 +8,7 @@
 #define INSERTS
 #include "insert.bpf.h"
 #include "life.bpf.h"
+#include "unix.bpf.h"
 
 char LICENSE[] SEC("license") = LICENSE_TEXT;
 
@@ -37,18 +38,26 @@ SEND_START(tp_send_start_2, 1)
 SEND_START(tp_send_start_3, 2)
 SEND_START(tp_send_start_4, 3)
 
-#define SENT(name)                                   \
+static __always_inline void sent(struct sock *sk, int ret, __u32 copy)
+{
+	if (sk->__sk_common.skc_family != AF_UNIX)
+		on_send_returned(sk, ret);
+	else if (ret > 0 && !copy)
+		on_unix_sent();
+}
+
+#define SENT(name, copy)                             \
 	SEC("tp_btf/sock_send_length")               \
 	int BPF_PROG(name, struct sock *sk, int ret) \
 	{                                            \
-		on_send_returned(sk, ret);           \
+		sent(sk, ret, copy);                 \
 		return 0;                            \
 	}
 
-SENT(tp_send)
-SENT(tp_send_2)
-SENT(tp_send_3)
-SENT(tp_send_4)
+SENT(tp_send, 0)
+SENT(tp_send_2, 1)
+SENT(tp_send_3, 2)
+SENT(tp_send_4, 3)
 
 #define RECEIVED(name, number)                                                             \
 	SEC("tp_btf/sock_recv_length")                                                     \

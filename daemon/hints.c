@@ -16,6 +16,9 @@ const char *hints_seen(struct daemon *d, const struct process *p)
 	if (seen.io_uring)
 		return seen.http1 ? "HTTP/1; its io_uring receives cannot be read by this tap"
 				  : "io_uring: its receives cannot be read by this tap";
+	if (seen.unix_http)
+		return seen.http1 ? "HTTP/1; HTTP over Unix sockets is not followed"
+				  : "HTTP over Unix sockets is not followed";
 	if (seen.http1)
 		return "HTTP/1";
 	if (seen.tls)

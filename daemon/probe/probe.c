@@ -445,6 +445,7 @@ void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *
 		.http2 = proc.seen & PROC_SEEN_HTTP2,
 		.tls = proc.seen & PROC_SEEN_TLS,
 		.other = proc.seen & PROC_SEEN_OTHER,
+		.unix_http = proc.seen & PROC_SEEN_UNIX_HTTP,
 		.io_uring = proc.seen & PROC_SEEN_IO_URING,
 		.propagates = proc.flags & PROC_PROPAGATES,
 	};

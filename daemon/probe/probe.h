@@ -89,7 +89,8 @@ void probe_process_forget(struct probe *p, uint32_t pid);
 /* What the kernel side saw of a process. */
 struct probe_seen {
 	bool http1, http2, tls, other;
-	bool io_uring; /* receives whose bytes the tap in use cannot see */
+	bool unix_http; /* HTTP/1 on Unix sockets, which are not followed */
+	bool io_uring;  /* receives whose bytes the tap in use cannot see */
 	bool propagates;
 };
 void probe_process_seen(const struct probe *p, uint32_t pid, struct probe_seen *ret);

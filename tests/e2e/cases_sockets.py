@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import time
 
 import apps
@@ -258,3 +259,29 @@ def case_idle_connections(run):
         expected += expand([Hop("server", "/idle/{id}", outer="load", inner=server.name, pid=server.pid)],
                            {**logs, "load": records})
     return expect_true(daemon.finish(), expected, least=4 * IDLE)
+
+
+def case_unix_http(run):
+    """HTTP over a Unix socket is not followed: both ends are named as such and their messages counted, nobody else."""
+    place, n = run.directory / "socket", 7
+
+    def start(mode, *more):
+        process = run.start(mode, apps.python("unixhttp.py", run.apps / mode, mode, *more), stdin=subprocess.PIPE)
+        process.wait_for("ready")
+        return process
+
+    processes = {mode: start(mode, *more) for mode, more in
+                 (("serve", (place,)), ("call", (place,)), ("other", ()))}
+    daemon = run.daemon()
+    for mode in ("call", "other"):
+        expect(processes[mode].command(n) == "done", f"'{mode}' did not do what it was to")
+    seen = {mode: json.loads(daemon.control("--json", "processes", str(process.pid)))["processes"][0]["seen"]
+            for mode, process in processes.items()}
+    counted = daemon.counters().get("unix_http", 0)
+    named = "HTTP over Unix sockets is not followed"
+    expect(seen == {"serve": named, "call": named, "other": "no request yet"}, f"seen: {seen}")
+    expect(counted == 2 * n, f"counted {counted} messages of {n} exchanges")
+    run.stop_apps()
+    spans = daemon.finish()
+    expect(not spans, f"spans: {spans[:2]}")
+    return f"{counted} messages counted; {named}"
