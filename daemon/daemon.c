@@ -32,7 +32,7 @@
 #define GIVE_REST_NS    NSEC_PER_SEC /* after a crowd, for those of it that were still open */
 /* More than a request with a head of any length takes: there may be many of those. */
 #define LARGE_BYTES (32 << 10)
-#define STOP_MS     4000 /* for all of the end; SIGTERM is answered within 5 s */
+#define STOP_MS     3000 /* for all of the end; the next daemon sees requests within 5 s */
 #define FLUSH_MS    1000 /* for sending what is left in any case */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */

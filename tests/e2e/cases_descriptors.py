@@ -3,24 +3,30 @@
 Hundreds of copies of the Go chain are as many executables, each with a link of its own.
 """
 
+import collections
 import json
 import os
 import pathlib
 import re
 import resource
 import shutil
+import threading
 import time
 
 import apps
 from cases_chains import need
 from cases_faults import Sink, never_answer
 from cases_images import facts_of, hops_of, links_of, status_of
+from cases_jvm_attach import AUTO, back_end, frozen, loaders_of
 from harness import PATIENCE, ROOT, Daemon, expect, expect_true, scaled, wait_until
-from judge import Hop, expand
+from judge import Hop, expand, span_path
+from wire import Wire
 
 RESERVE = 64  # of daemon/descriptors.c
 SCANNING = 8  # at most so many are open for the first pass over /proc; a second later they are free for probes
 ATTACHED_WITHIN = 20  # seconds, for all of them
+GAP_MAX = 5    # seconds without spans, over a restart
+START_MAX = 1  # of them; on a busy machine it takes longer, and tests/bench holds it to that
 SHORT = "no file descriptors left"
 
 
@@ -159,23 +165,74 @@ def time_to_stop():
     return int(re.search(r"TimeoutStopSec=(\d+)s", (ROOT / "systemd/tsunagi.service").read_text())[1])
 
 
+class Asking:
+    """Asks a service again and again from a thread of its own, on a new connection each time."""
+
+    def __init__(self, port):
+        self.port, self.records, self.is_over = port, {}, threading.Event()
+        self.thread = threading.Thread(target=self.ask, daemon=True)
+        self.thread.start()
+
+    def ask(self):
+        i = 0
+        while not self.is_over.wait(0.05):
+            with Wire(self.port, self.records) as wire:
+                wire.request(f"/asking/{i}")
+            i += 1
+
+    def end(self):
+        """The requests' paths and when they began, in their order."""
+        self.is_over.set()
+        self.thread.join()
+        return [(record["path"], record["start"]) for record in self.records.values()]
+
+
+def longest_gap(asked, seen):
+    """Seconds, from the beginning of the first request of those without a span to that of the first one with one."""
+    longest, since = 0, None
+    for path, start in asked:
+        if path not in seen:
+            since = since or start
+        elif since:
+            longest, since = max(longest, start - since), None
+    return max(longest, asked[-1][1] - since if since else 0) / 1e9
+
+
 def case_descriptors_stop(run):
-    """Many probed programs and a collector that never answers: the end takes less than half of what systemd gives it."""
+    """Many probed programs, a JVM that does not answer, a collector that never answers: the end takes less than half of
+    what systemd gives it; the next daemon is there at once, and no span is made twice."""
+    need("java", "javac")
     n = scaled(300, 120)
     back, fronts = start_fronts(run, n, "child")
+    jvm = back_end(run, "frozen")
     sink = Sink(never_answer)
-    daemon = run.daemon(run.config(endpoint=f"http://127.0.0.1:{sink.port}"), arguments=())
-    wait_until(lambda: status_of(daemon)["processes"]["traced"] == n + 1, ATTACHED_WITHIN, "all processes traced")
-    load_each(run, fronts, 1)
-    links = 4 * n + 1  # the back end has no goroutine that calls
-    wait_until(lambda: status_of(daemon)["go"]["links"] == links, ATTACHED_WITHIN, f"{links} links in executables")
-    load_each(run, fronts[:5], 3, "rest")
-    begin = time.monotonic()
-    status = daemon.stop(time_to_stop())
-    took = time.monotonic() - begin
-    expect(status == 0, f"tsunagid exited with {status}: {daemon.stderr}")
-    expect(took < time_to_stop() / 2 * PATIENCE, f"the end took {took:.1f} s of {time_to_stop()}")
-    expect("Cannot send" in daemon.stderr, f"said: {daemon.stderr}")
-    expect(back.running() and all(front.running() for front in fronts), "a program has ended")
+    config = run.config(AUTO, endpoint=f"http://127.0.0.1:{sink.port}")
+    with frozen(jvm):
+        daemon = run.daemon(config)
+        wait_until(lambda: status_of(daemon)["processes"]["traced"] == n + 2, ATTACHED_WITHIN, "all processes traced")
+        load_each(run, fronts, 1)
+        links = 4 * n + 1  # the back end has no goroutine that calls
+        wait_until(lambda: status_of(daemon)["go"]["links"] == links, ATTACHED_WITHIN, f"{links} links in executables")
+        wait_until(lambda: loaders_of(jvm), ATTACHED_WITHIN, "the order for the JVM")
+        asking = Asking(back.port)
+        load_each(run, fronts[:5], 3, "rest")
+        begin = time.monotonic()
+        status = daemon.stop(time_to_stop())
+        took = time.monotonic() - begin
+        expect(status == 0, f"tsunagid exited with {status}: {daemon.stderr}")
+        expect(took < time_to_stop() / 2 * PATIENCE, f"the end took {took:.1f} s of {time_to_stop()}")
+        expect("Cannot send" in daemon.stderr, f"said: {daemon.stderr}")
+        expect(back.running() and all(front.running() for front in fronts), "a program has ended")
+        later = run.daemon(run.config(AUTO), name="later")
+        time.sleep(2)
+        asked = asking.end()
     sink.close()
-    return f"{links} links gone, end after {took:.1f} s"
+    time.sleep(1.2)
+    spans = [span_path(span) for span in [*daemon.spans(), *later.finish()] if span["pid"] == back.pid]
+    twice = [path for path, times in collections.Counter(spans).items() if times > 1 and path.startswith("/asking/")]
+    expect(not twice, f"spans made twice: {twice[:3]}")
+    gap = longest_gap(asked, set(spans))
+    start = (later.ready_ns - later.spawned_ns) / 1e9
+    what = f"no span for {gap:.1f} s of {len(asked)} requests; the end took {took:.1f} s, the next start {start:.1f} s"
+    expect(gap < GAP_MAX * PATIENCE + max(0, start - START_MAX), what)
+    return f"{links} links gone; {what}"
