@@ -218,6 +218,9 @@ SUBPROGRAM3(publish_server, struct work *, w, struct conn *, c, bool, is_blind)
 		return 0;
 	key.connection = c->cookie;
 	key.exchange = c->rx.exchange;
+	/* Answered before it was read to the end, or its connection has ended: nobody closes it. */
+	if ((__s32)(c->closed - key.exchange) >= 0)
+		return 0;
 	r = bpf_map_update_elem(&requests, &key, &request_blind, BPF_ANY);
 	request = bpf_map_lookup_elem(&requests, &key);
 	if (r || !request) {

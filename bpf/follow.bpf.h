@@ -145,8 +145,12 @@ SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offse
 	if (is_received_logically(w) && c->role == ROLE_SERVER && s->phase == PHASE_OUT_OF_STEP &&
 	    logical_note(w, c, 0) < 0)
 		unit_lose(w, c);
-	/* Something was sent, and it may have been a response. */
-	if (w->is_tx && s->phase == PHASE_OUT_OF_STEP)
+	/*
+	 * Something was sent, and it may have been a response; or the connection has ended while a
+	 * context was opened.
+	 */
+	if ((w->is_tx && s->phase == PHASE_OUT_OF_STEP) ||
+	    (c->published && c->closed == c->opened))
 		contexts_drop(c);
 	return 0;
 }

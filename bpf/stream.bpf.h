@@ -69,7 +69,8 @@ SMALL_STEP drop_one(__u32 i, struct drop *d)
 
 /*
  * Whether the open requests of a server have been answered can no longer be told: none of them may
- * be a parent from now on. The exchanges themselves go on.
+ * be a parent from now on, nor one that was over when its context was opened. The exchanges
+ * themselves go on.
  */
 SUBPROGRAM1(contexts_drop, struct conn *, c)
 {
@@ -77,7 +78,7 @@ SUBPROGRAM1(contexts_drop, struct conn *, c)
 
 	if (!c || c->role != ROLE_SERVER)
 		return 0;
-	d.exchange = c->closed;
+	d.exchange = c->published ? c->opened - PIPELINE_MAX : c->closed;
 	LOOP_SMALL(PIPELINE_MAX, drop_one, &d);
 	return 0;
 }

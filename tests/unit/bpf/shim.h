@@ -91,6 +91,9 @@ static inline void *bpf_map_lookup_elem(void *map, const void *key)
 	return shim_find(shim_map(map), key);
 }
 
+/* What another CPU does meanwhile: a hook of the test, called with each map that is written to. */
+static void (*shim_on_update)(void *map);
+
 static inline long bpf_map_update_elem(void *map, const void *key, const void *value,
 				       uint64_t flags)
 {
@@ -98,6 +101,8 @@ static inline long bpf_map_update_elem(void *map, const void *key, const void *v
 	void *there = shim_find(m, key);
 
 	(void)flags;
+	if (shim_on_update)
+		shim_on_update(map);
 	for (unsigned int i = 0; !there && i < m->n_max; i++) {
 		if (m->entries[i].used)
 			continue;
@@ -197,6 +202,7 @@ struct task_struct {
 static void shim_reset(void)
 {
 	shim_n_maps = 0;
+	shim_on_update = NULL;
 	memset(shim_counters, 0, sizeof(shim_counters));
 	shim_counters_map = &counters;
 	shim_map_add(&procs, sizeof(__u32), sizeof(struct proc));

@@ -310,6 +310,88 @@ static void test_old_connection_response_first(void **state)
 	assert_int_equal(e.conn.role, ROLE_SERVER);
 }
 
+/* What abandon() does to an end that has exchanges open. */
+static void end_reset(struct end *e)
+{
+	while (e->conn.closed != e->conn.opened)
+		request_close(&e->conn, ++e->conn.closed);
+	e->conn.responded = e->conn.opened;
+}
+
+/* Nothing is open for the thread: neither the server's last request nor another one. */
+static void assert_nothing_open(void)
+{
+	struct end client;
+
+	assert_int_equal(shim_entries(&requests), 0);
+	end_init(&client, 9, 11);
+	end_send(&client, "GET /c HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
+}
+
+/* 408, 414 and 431 are sent before the head has been read; a lingering close reads the rest. */
+static void test_answered_in_mid_head(void **state)
+{
+	struct end server;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_recv(&server, "GET /a HTTP/1.1\r\nHost: x\r\n");
+	end_send(&server, "HTTP/1.1 408 Slow\r\nContent-Length: 0\r\n\r\n");
+	end_sent(&server);
+	end_recv(&server, "\r\n");
+	assert_nothing_open();
+
+	/* The next one is as any other. */
+	end_recv(&server, "GET /b HTTP/1.1\r\n\r\n");
+	assert_int_equal(shim_entries(&requests), 1);
+}
+
+static void test_reset_in_mid_head(void **state)
+{
+	struct end server;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_recv(&server, "GET /a HTTP/1.1\r\nHost: x\r\n");
+	end_reset(&server);
+	end_recv(&server, "\r\n");
+	assert_nothing_open();
+}
+
+static struct end *to_reset;
+
+static void reset_when_published(void *map)
+{
+	if (map == &requests)
+		end_reset(to_reset);
+}
+
+static long reset_when_recorded(const void *record, size_t n)
+{
+	end_reset(to_reset);
+	return on_record(record, n);
+}
+
+/* The network ends the connection while a program looks at what came. */
+static void test_reset_meanwhile(void **state)
+{
+	struct end server;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		setup(NULL);
+		end_init(&server, 1, 11);
+		to_reset = &server;
+		shim_ring = i ? reset_when_recorded : on_record;
+		shim_on_update = i ? NULL : reset_when_published;
+		end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+		shim_ring = on_record;
+		shim_on_update = NULL;
+		assert_nothing_open();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +405,9 @@ int main(void)
 		cmocka_unit_test_setup(test_answers_prove_a_process, setup),
 		cmocka_unit_test_setup(test_answer_of_a_loop, setup),
 		cmocka_unit_test_setup(test_pipelined_request_is_blind, setup),
+		cmocka_unit_test_setup(test_answered_in_mid_head, setup),
+		cmocka_unit_test_setup(test_reset_in_mid_head, setup),
+		cmocka_unit_test_setup(test_reset_meanwhile, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_upload, setup),
 		cmocka_unit_test_setup(test_unreadable_response_closes_the_context, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_body, setup),
