@@ -307,15 +307,16 @@ void lineage_end(struct lineage *l, struct exchange *x, struct span *span, uint6
 	/* Goroutines that it began should end now as well. */
 	if (b->verdict && !b->grace.until_ns && has_doubted(b))
 		wait_begin(&l->graces, &b->grace, MAX(x->last_ns, end_ns) + LINEAGE_GRACE_NS);
-	if (span && b->parent && l->held_bytes + held_bytes(span) > l->held_bytes_max) {
-		metrics_increment(METRIC_LINEAGE_FULL);
-		branch_settle_now(l, b);
-	}
-	b->exchange = NULL;
 	b->end_ns = end_ns;
 	b->span = span;
 	if (span)
 		l->held_bytes += held_bytes(span);
+	/* The exchange has its span already: what is decided now must find it. */
+	if (span && b->parent && l->held_bytes > l->held_bytes_max) {
+		metrics_increment(METRIC_LINEAGE_FULL);
+		branch_settle_now(l, b);
+	}
+	b->exchange = NULL;
 	if (!b->parent)
 		branch_emit(l, b);
 	branch_drop_unused(l, b);

@@ -427,22 +427,42 @@ static void test_goroutine_without_a_request(void **state)
 	assert_true(is_below(sc, A_CLIENT, 0));
 }
 
-/* Calls of a request that takes for ever are not held for ever. */
-static void test_bounded(void **state)
+/* Calls below one request that is not answered, until a span is let go. */
+static void call_until_full(struct scene *sc, bool is_proven)
 {
-	struct scene *sc = *state;
-
 	scene_new_stitch(sc, 1024, 1 << 20);
-	begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
+	begin(sc, (struct step){.n = A_SERVER, .is_proven = is_proven});
 	for (int i = 0; i < 40000 && !sc->n_spans; i++) {
-		begin(sc, (struct step){.n = A_CLIENT, .parent = A_SERVER, .is_proven = true});
+		begin(sc, (struct step){.n = A_CLIENT, .parent = A_SERVER, .is_proven = is_proven});
 		answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
 		sc->connection = A_CLIENT;
 		scene_close(sc, EVENT_CLOSE_DONE, 0);
 	}
 	assert_int_equal(sc->n_spans, 1);
-	assert_true(is_below(sc, A_CLIENT, A_SERVER));
 	assert_int_equal(scene_metric(sc, METRIC_LINEAGE_FULL), 1);
+}
+
+/* Calls of a request that takes for ever are not held for ever. */
+static void test_bounded(void **state)
+{
+	struct scene *sc = *state;
+
+	call_until_full(sc, true);
+	assert_true(is_below(sc, A_CLIENT, A_SERVER));
+	assert_int_equal(scene_metric(sc, METRIC_PARENTS_TAKEN_BACK), 0);
+}
+
+/* Nothing speaks for the parent: it is not let out. */
+static void test_bounded_unproven(void **state)
+{
+	struct scene *sc = *state;
+	struct trace_id request = trace_of(1);
+
+	call_until_full(sc, false);
+	assert_true(is_below(sc, A_CLIENT, 0));
+	assert_text(span_of(sc, A_CLIENT), ATTR_TSUNAGI_PARENT_REASON, "ambiguous");
+	assert_memory_not_equal(&span_of(sc, A_CLIENT)->trace_id, &request, sizeof(request));
+	assert_int_equal(scene_metric(sc, METRIC_PARENTS_TAKEN_BACK), 1);
 }
 
 /* A service that calls itself for ever. */
@@ -487,6 +507,7 @@ int main(void)
 		SCENE_TEST(test_goroutine_calls_late),
 		SCENE_TEST(test_goroutine_without_a_request),
 		SCENE_TEST(test_bounded),
+		SCENE_TEST(test_bounded_unproven),
 		SCENE_TEST(test_deep),
 	};
 
