@@ -80,8 +80,16 @@ SUBPROGRAM2(decide_server, struct work *, w, struct stream *, s)
 		ids_new_trace(d);
 		d->reason = DECISION_NONE_REMOTE;
 	}
-	if (join)
-		bpf_map_delete_elem(&joins, &key);
+	/*
+	 * The kernel gives a deleted entry to the next that needs one: what was copied is right if
+	 * nobody else had deleted it by then.
+	 */
+	if (join && bpf_map_delete_elem(&joins, &key) && d->reason == DECISION_JOINED) {
+		__builtin_memset(d->parent_span_id, 0, 8);
+		ids_new_trace(d);
+		d->is_doubtful = 0;
+		d->reason = DECISION_NONE_REMOTE;
+	}
 	return 0;
 }
 

@@ -149,8 +149,7 @@ SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offse
 	 * Something was sent, and it may have been a response; or the connection has ended while a
 	 * context was opened.
 	 */
-	if ((w->is_tx && s->phase == PHASE_OUT_OF_STEP) ||
-	    (c->published && c->closed == c->opened))
+	if ((w->is_tx && s->phase == PHASE_OUT_OF_STEP) || (c->published && c->closed == c->opened))
 		contexts_drop(c);
 	return 0;
 }

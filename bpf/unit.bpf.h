@@ -41,7 +41,8 @@ static __always_inline __u8 unit_open(const struct unit_key *key, struct request
 		blind |= r->is_blind;
 		alive++;
 	}
-	if (!alive)
+	/* An entry that was deleted meanwhile may be another unit's by now. */
+	if (!alive || bpf_map_lookup_elem(&units, key) != unit)
 		return DECISION_NONE_NO_REQUEST;
 	return alive == 1 && !blind ? DECISION_UNIT : DECISION_NONE_AMBIGUOUS;
 }

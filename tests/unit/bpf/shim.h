@@ -84,15 +84,20 @@ static unsigned int shim_entries(void *map)
 static uint64_t shim_counters[64];
 static void *shim_counters_map;
 
+/* What another CPU does meanwhile: hooks of the test, called with each map that is used. */
+static void (*shim_on_update)(void *map), (*shim_on_lookup)(void *map);
+
 static inline void *bpf_map_lookup_elem(void *map, const void *key)
 {
+	void *there;
+
 	if (map == shim_counters_map)
 		return &shim_counters[*(const uint32_t *)key];
-	return shim_find(shim_map(map), key);
+	there = shim_find(shim_map(map), key);
+	if (shim_on_lookup)
+		shim_on_lookup(map);
+	return there;
 }
-
-/* What another CPU does meanwhile: a hook of the test, called with each map that is written to. */
-static void (*shim_on_update)(void *map);
 
 static inline long bpf_map_update_elem(void *map, const void *key, const void *value,
 				       uint64_t flags)
@@ -203,6 +208,7 @@ static void shim_reset(void)
 {
 	shim_n_maps = 0;
 	shim_on_update = NULL;
+	shim_on_lookup = NULL;
 	memset(shim_counters, 0, sizeof(shim_counters));
 	shim_counters_map = &counters;
 	shim_map_add(&procs, sizeof(__u32), sizeof(struct proc));

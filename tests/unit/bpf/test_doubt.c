@@ -149,6 +149,73 @@ static void test_inherited(void **state)
 	assert_true(last()->is_doubtful);
 }
 
+static const struct end *joined;
+
+/* Another socket of the same numbers takes the join first, and its entry is given to the next one. */
+static void take_join(void *map)
+{
+	const struct join_key key = joined->conn.join, other = {.request = 1};
+	const struct join next = {.ids.trace_id[0] = 0xee, .ids.span_id[0] = 0xee};
+
+	if (map != &joins)
+		return;
+	shim_on_lookup = NULL;
+	bpf_map_delete_elem(&joins, &key);
+	bpf_map_update_elem(&joins, &other, &next, BPF_ANY);
+}
+
+static void test_join_has_one_taker(void **state)
+{
+	static const uint8_t none[8];
+	struct end call, back;
+
+	(void)state;
+	setup(NULL);
+	end_init(&call, 2, 11);
+	end_init(&back, 3, 12);
+	join_ends(&back, &call);
+	end_send(&call, GET);
+	joined = &call;
+	shim_on_lookup = take_join;
+	end_recv(&back, GET);
+	assert_null(shim_on_lookup);
+	assert_int_equal(last()->reason, DECISION_NONE_REMOTE);
+	assert_memory_equal(last()->parent_span_id, none, 8);
+	assert_int_not_equal(last()->ids.trace_id[0], 0xee);
+	assert_int_equal(shim_entries(&joins), 1);
+}
+
+/* The unit ends while its requests are looked at, and its entry is given to another one. */
+static void take_unit(void *map)
+{
+	const struct unit_key unit = {.pid = 7, .kind = UNIT_THREAD, .id = 11},
+			      other = {.pid = 7, .kind = UNIT_THREAD, .id = 12};
+	const struct unit next = {.requests = {{.connection = 3, .exchange = 1}}};
+
+	if (map != &units)
+		return;
+	shim_on_lookup = NULL;
+	bpf_map_delete_elem(&units, &unit);
+	bpf_map_update_elem(&units, &other, &next, BPF_ANY);
+}
+
+static void test_unit_of_another(void **state)
+{
+	struct end own, others, call;
+
+	(void)state;
+	setup(NULL);
+	end_init(&own, 1, 11);
+	end_init(&others, 3, 13);
+	end_init(&call, 2, 11);
+	end_recv(&own, GET);
+	end_recv(&others, GET);
+	shim_on_lookup = take_unit;
+	end_send(&call, GET);
+	assert_null(shim_on_lookup);
+	assert_int_equal(last()->reason, DECISION_NONE_NO_REQUEST);
+}
+
 static void send(struct end *e, const char *bytes, unsigned int requests, size_t end)
 {
 	end_send(e, bytes);
@@ -240,7 +307,8 @@ int main(void)
 		cmocka_unit_test(test_certain),         cmocka_unit_test(test_below_a_thread),
 		cmocka_unit_test(test_header),          cmocka_unit_test(test_inherited),
 		cmocka_unit_test(test_ends_of_heads),   cmocka_unit_test(test_older_stream),
-		cmocka_unit_test(test_long_first_line),
+		cmocka_unit_test(test_long_first_line), cmocka_unit_test(test_join_has_one_taker),
+		cmocka_unit_test(test_unit_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
