@@ -300,22 +300,6 @@ static __always_inline void on_send_start(struct sock *sk, const struct msghdr *
 }
 
 /*
- * Nothing of a send was taken, and the next byte is still that at 'seq'. One that tried to send the
- * rest of another send does not matter: that was followed rightly.
- */
-static __always_inline void send_failed(struct conn *c, __u32 seq)
-{
-	if (!c->tx.is_known || (__s32)(c->tx.seq - seq) <= 0 || c->sent_from != seq)
-		return;
-	c->tx.offset -= c->tx.seq - seq;
-	c->tx.seq = seq;
-	if (c->tx.phase == PHASE_OUT_OF_STEP)
-		return;
-	lose_step(c, &c->tx, true, COUNT_OUT_OF_STEP);
-	contexts_drop(c);
-}
-
-/*
  * A send has taken 'ret' bytes or failed, and the socket's lock is still held. For a tap whose
  * on_send_start() comes only once, before any wait for room: what failed altogether was followed in
  * vain, and the application may send something else; and what it did not show to on_send_start(),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
  * follow(): one call's bytes on one direction of a connection, from its place by sequence numbers
- * to the walk over its windows. Everything from here down also compiles for the host
- * (tests/unit/bpf/shim.h).
+ * to the walk over its windows; send_failed(): those bytes did not leave. Everything from here down
+ * also compiles for the host (tests/unit/bpf/shim.h).
  */
 #pragma once
 
@@ -152,4 +152,21 @@ SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offse
 	if ((w->is_tx && s->phase == PHASE_OUT_OF_STEP) || (c->published && c->closed == c->opened))
 		contexts_drop(c);
 	return 0;
+}
+
+/*
+ * Nothing of a send was taken, and the next byte is still that at 'seq'. One that tried to send the
+ * rest of another send does not matter: that was followed rightly.
+ */
+static __always_inline void send_failed(struct conn *c, __u32 seq)
+{
+	if (!c->tx.is_known || (__s32)(c->tx.seq - seq) <= 0 || c->sent_from != seq)
+		return;
+	c->tx.offset -= c->tx.seq - seq;
+	c->tx.seq = seq;
+	if (c->tx.phase == PHASE_OUT_OF_STEP)
+		return;
+	lose_step(c, &c->tx, true, COUNT_OUT_OF_STEP);
+	join_withdraw(c);
+	contexts_drop(c);
 }

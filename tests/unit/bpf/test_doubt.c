@@ -185,6 +185,24 @@ static void test_join_has_one_taker(void **state)
 	assert_int_equal(shim_entries(&joins), 1);
 }
 
+/* A request that did not leave is not the one that another end receives in its place. */
+static void test_join_of_a_failed_send(void **state)
+{
+	struct end call, back;
+
+	(void)state;
+	setup(NULL);
+	end_init(&call, 2, 11);
+	end_init(&back, 3, 12);
+	join_ends(&back, &call);
+	end_send(&call, GET);
+	assert_int_equal(shim_entries(&joins), 1);
+	send_failed(&call.conn, call.tx_seq - (uint32_t)strlen(GET));
+	assert_int_equal(shim_entries(&joins), 0);
+	end_recv(&back, POST);
+	assert_int_equal(last()->reason, DECISION_NONE_REMOTE);
+}
+
 /* The unit ends while its requests are looked at, and its entry is given to another one. */
 static void take_unit(void *map)
 {
@@ -304,11 +322,16 @@ static void test_older_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_certain),         cmocka_unit_test(test_below_a_thread),
-		cmocka_unit_test(test_header),          cmocka_unit_test(test_inherited),
-		cmocka_unit_test(test_ends_of_heads),   cmocka_unit_test(test_older_stream),
-		cmocka_unit_test(test_long_first_line), cmocka_unit_test(test_join_has_one_taker),
+		cmocka_unit_test(test_certain),
+		cmocka_unit_test(test_below_a_thread),
+		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_inherited),
+		cmocka_unit_test(test_ends_of_heads),
+		cmocka_unit_test(test_older_stream),
+		cmocka_unit_test(test_long_first_line),
+		cmocka_unit_test(test_join_has_one_taker),
 		cmocka_unit_test(test_unit_of_another),
+		cmocka_unit_test(test_join_of_a_failed_send),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
