@@ -86,6 +86,8 @@
 	  "client spans made roots: it was not their request's thread that answered")              \
 	X(METRIC_LINEAGE_FULL, "lineage_full",                                                     \
 	  "spans not held back until their parent was certain: too many are")                      \
+	X(METRIC_LINEAGE_DROPPED, "lineage_dropped",                                               \
+	  "spans dropped that waited for their parent's answer")                                   \
 	X(METRIC_OPEN_BYTES_FULL, "open_bytes_full",                                               \
 	  "requests not followed: the memory for open ones was spent")                             \
 	X(METRIC_HEADS_UNFINISHED, "heads_unfinished", "request heads whose end never came")       \

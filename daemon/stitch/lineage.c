@@ -216,6 +216,9 @@ static struct branch *parent_of(struct lineage *l, const struct exchange *x, boo
 	    (x->reason != PARENT_HEADER || !is_call))
 		return NULL;
 	parent = branch_find(&l->branches, &x->parent_span_id);
+	/* The header that we gave a call, forwarded as it came: only servers are judged. */
+	if (parent && x->reason == PARENT_HEADER && !parent->is_server)
+		return NULL;
 	if (parent && parent->depth >= DEPTH_MAX && parent->exchange)
 		branch_settle_now(l, parent);
 	return parent;
@@ -424,7 +427,16 @@ void lineage_finish(struct lineage *l)
 	settle_graces(l, UINT64_MAX);
 }
 
+static int count_dropped(struct table_node *node, void *userdata)
+{
+	(void)userdata;
+	if (container_of(node, struct branch, node)->span)
+		metrics_increment(METRIC_LINEAGE_DROPPED);
+	return 0;
+}
+
 void lineage_done(struct lineage *l)
 {
+	table_walk(&l->branches.by_span, count_dropped, NULL);
 	branch_table_done(&l->branches);
 }

@@ -61,5 +61,5 @@ void lineage_tick(struct lineage *l, uint64_t now_monotonic_ns);
 /* At shutdown, when all exchanges have ended: nothing stays behind. */
 void lineage_finish(struct lineage *l);
 
-/* What is left is dropped without a word. */
+/* What is left is dropped, and counted. */
 void lineage_done(struct lineage *l);

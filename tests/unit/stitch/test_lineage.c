@@ -6,7 +6,9 @@
 
 #include "stitch/lineage.h"
 
-#define OK "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+#define REQUEST     "GET / HTTP/1.1\r\nHost: h\r\n"
+#define TRACEPARENT "traceparent: 00-77000000000000000000000000000001-0000000000000002-03\r\n"
+#define OK          "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 enum { A_SERVER = 1, A_CLIENT = 2, B_SERVER = 3, B_CLIENT = 4, C_SERVER = 5 };
 
@@ -30,7 +32,9 @@ static void begin(struct scene *sc, struct step step)
 
 	sc->connection = step.n;
 	sc->role = step.n % 2 ? EVENT_ROLE_SERVER : EVENT_ROLE_CLIENT;
-	e = scene_head(sc, true, 1, STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+	e = scene_head(sc, true, 1,
+		       step.reason == PARENT_HEADER ? STR(REQUEST TRACEPARENT "\r\n")
+						    : STR(REQUEST "\r\n"));
 	e.head.has_decision = true;
 	e.head.trace_id = trace_of(1);
 	e.head.span_id.b[7] = step.n;
@@ -287,6 +291,37 @@ static void test_forwarded_header(void **state)
 	}
 }
 
+/* A proxy forwards the header that we gave the call which it received: the call is not judged. */
+static void test_forwarded_header_of_a_call(void **state)
+{
+	struct scene *sc = *state;
+
+	begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
+	begin(sc, (struct step){.n = A_CLIENT, .parent = A_SERVER, .is_proven = true});
+	begin(sc, (struct step){.n = B_SERVER, .parent = A_CLIENT, .reason = PARENT_HEADER});
+	begin(sc, (struct step){.n = B_CLIENT, .parent = A_CLIENT, .reason = PARENT_HEADER});
+	answer(sc, B_CLIENT, ANSWERED_BY_UNKNOWN);
+	answer(sc, B_SERVER, ANSWERED_BY_RECEIVER);
+	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
+	answer(sc, A_SERVER, ANSWERED_BY_RECEIVER);
+	assert_int_equal(sc->n_spans, 4);
+	assert_true(is_below(sc, B_CLIENT, A_CLIENT));
+	assert_true(is_same_trace(sc, B_CLIENT, A_SERVER));
+}
+
+/* Nothing that is held goes without a word. */
+static void test_dropped_is_counted(void **state)
+{
+	struct scene *sc = *state;
+
+	begin(sc, (struct step){.n = A_SERVER, .is_proven = true});
+	begin(sc, (struct step){.n = A_CLIENT, .parent = A_SERVER, .is_proven = true});
+	answer(sc, A_CLIENT, ANSWERED_BY_UNKNOWN);
+	scene_new_stitch(sc, 1024, SIZE_MAX);
+	assert_int_equal(sc->n_spans, 0);
+	assert_int_equal(scene_metric(sc, METRIC_LINEAGE_DROPPED), 1);
+}
+
 static void goroutine_ended(struct scene *sc, uint32_t proc_id, uint64_t goroutine)
 {
 	stitch_event(sc->stitch, &(struct event){
@@ -506,6 +541,8 @@ int main(void)
 		SCENE_TEST(test_goroutine_lives_on),
 		SCENE_TEST(test_goroutine_calls_late),
 		SCENE_TEST(test_goroutine_without_a_request),
+		SCENE_TEST(test_forwarded_header_of_a_call),
+		SCENE_TEST(test_dropped_is_counted),
 		SCENE_TEST(test_bounded),
 		SCENE_TEST(test_bounded_unproven),
 		SCENE_TEST(test_deep),
