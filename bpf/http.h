@@ -77,13 +77,15 @@ struct head_facts {
 	__u8 has_length;  /* Content-Length was there */
 	__u8 is_chunked;  /* the last transfer coding is chunked */
 	__u8 has_coding;  /* Transfer-Encoding was there */
-	__u8 is_bad;      /* lengths that contradict each other, or are none */
+	__u8 is_bad;      /* it may end elsewhere for who reads it: lengths that contradict each
+			     other or are none, line ends that are none for some */
 	__u8 traceparent; /* enum traceparent_state */
 	__u8 trace_flags;
 	__u8 trace_id[16];
 	__u8 parent_id[8];
 	__u8 fields; /* header lines, up to 255 */
-	__u8 pad[5];
+	__u8 is_1_0; /* HTTP/1.0 */
+	__u8 pad[4];
 };
 
 /* One direction of a connection. */
@@ -220,6 +222,7 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 		if (length > 12 && !http_is_blank(BYTE(scan, pos + 12)))
 			return LINE_BAD;
 		f->is_request = 0;
+		f->is_1_0 = BYTE(scan, pos + 7) == '0';
 		f->status = a * 100 + b * 10 + c;
 		return LINE_MORE;
 	}
@@ -230,6 +233,7 @@ HTTP_INLINE enum line_result http_start_line(struct stream *s, const struct scan
 		return LINE_BAD;
 	s->is_unproven = is_long;
 	f->is_request = 1;
+	f->is_1_0 = !is_long && BYTE(scan, pos + length - 1) == '0';
 	f->method = METHOD_OTHER;
 	if ((first & 0xffffffffffULL) == 0x2044414548ULL) /* "HEAD " */
 		f->method = METHOD_HEAD;
@@ -455,11 +459,13 @@ HTTP_INLINE bool is_framing(const struct scan *scan, __u32 pos, __u32 length)
 SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos, __u32, length,
 	    bool, is_long)
 {
+	bool has_cr;
 	int r;
 
 	if (!s || !scan)
 		return LINE_BAD;
-	if (!is_long && length && BYTE(scan, pos + length - 1) == '\r')
+	has_cr = !is_long && length && BYTE(scan, pos + length - 1) == '\r';
+	if (has_cr)
 		length--;
 
 	switch (s->phase) {
@@ -470,6 +476,9 @@ SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos
 		r = http_start_line(s, scan, pos, length, is_long);
 		if (r == LINE_MORE)
 			s->phase = PHASE_HEAD;
+		/* For some a request's first line does not end at a LF alone. */
+		if (s->facts.is_request && !has_cr && !is_long)
+			s->facts.is_bad = 1;
 		return r;
 	case PHASE_HEAD:
 		if (!length)
@@ -496,45 +505,70 @@ SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos
  */
 HTTP_INLINE int http_long_line_end(struct stream *s, const struct scan *scan, __u32 newline)
 {
-	bool is_unproven = s->is_unproven;
+	bool is_unproven = s->is_unproven, has_cr = BYTE(scan, newline - 1) == '\r';
 
 	s->line_is_long = 0;
 	s->is_unproven = 0;
-	if (BYTE(scan, newline - 1) == '\r')
+	if (has_cr)
 		newline--;
-	return is_unproven && !http_ends_request_line(scan, newline) ? LINE_BAD : LINE_MORE;
+	if (!is_unproven)
+		return LINE_MORE;
+	if (!has_cr)
+		s->facts.is_bad = 1;
+	s->facts.is_1_0 = BYTE(scan, newline - 1) == '0';
+	return http_ends_request_line(scan, newline) ? LINE_MORE : LINE_BAD;
 }
 
-#define NO_NEWLINE (-1)
-#define LINE_LOOK  256
+#define LINE_LOOK   256
+#define NO_NEWLINE  0xffff
+#define NEWLINE_AT  0xffff
+#define HAS_BARE_CR 0x10000
 
-/* Position of the first '\n' in [pos, end), looking at LINE_LOOK bytes at most; else NO_NEWLINE. */
+/* The highest bit of each byte of the word that is 'byte', given in all bytes. */
+HTTP_INLINE __u64 http_bytes_equal(__u64 word, __u64 byte)
+{
+	const __u64 low = 0x7f7f7f7f7f7f7f7fULL;
+	__u64 x = word ^ byte;
+
+	return ~(((x & low) + low) | x | low);
+}
+
+/*
+ * Position of the first '\n' in [pos, end), looking at LINE_LOOK bytes at most; else NO_NEWLINE. And
+ * HAS_BARE_CR: a '\r' was seen on the way there that has no '\n' behind it.
+ */
 SUBPROGRAM3(http_find_newline, const struct scan *, scan, __u32, pos, __u32, end)
 {
+	__u64 behind = 0, bare = 0; /* a byte behind a '\r'; one that is no '\n' */
 	__u32 k;
 
 	if (!scan)
 		return NO_NEWLINE;
 	for (k = 0; k < LINE_LOOK; k += 8) {
-		__u64 x = WORD(scan, pos + k) ^ 0x0a0a0a0a0a0a0a0aULL;
-		__u64 hit = (x - 0x0101010101010101ULL) & ~x & 0x8080808080808080ULL;
+		__u64 word = WORD(scan, pos + k);
+		__u64 hit = http_bytes_equal(word, 0x0a0a0a0a0a0a0a0aULL);
+		__u64 cr = http_bytes_equal(word, 0x0d0d0d0d0d0d0d0dULL);
+		__u64 seen = ~0ULL;
 
 		if (pos + k >= end)
-			return NO_NEWLINE;
+			break;
+		/* What is before the end, and up to the '\n'. */
+		if (end - pos - k < 8)
+			seen = (1ULL << (8 * ((end - pos - k) & 7))) - 1;
+		hit &= seen;
+		if (hit)
+			seen = (hit & -hit) - 1;
+		bare |= (behind | cr << 8) & ~hit & seen;
+		behind = cr >> 56;
 		if (hit) {
-			/*
-			 * The lowest bit set is exact; the bytes up to its own are counted without
-			 * a special instruction.
-			 */
-			__u64 below = (hit & -hit) - 1;
-			__u32 at =
-				pos + k - 1 +
-				(((below & 0x0101010101010101ULL) * 0x0101010101010101ULL) >> 56);
+			/* Bytes up to its own are counted without a special instruction. */
+			__u32 at = pos + k - 1 +
+				   (((seen & 0x0101010101010101ULL) * 0x0101010101010101ULL) >> 56);
 
-			return at < end ? (int)at : NO_NEWLINE;
+			return (at & NEWLINE_AT) | (bare ? HAS_BARE_CR : 0);
 		}
 	}
-	return NO_NEWLINE;
+	return NO_NEWLINE | (bare ? HAS_BARE_CR : 0);
 }
 
 /*
@@ -562,6 +596,9 @@ HTTP_INLINE void http_begin_body(struct stream *s, __u8 request_method, bool *re
 			return;
 		}
 	}
+	/* RFC 9112, section 6.1: for some a coding means nothing before HTTP/1.1. */
+	if (f->has_coding && f->is_1_0)
+		s->facts.is_bad = 1;
 	if (f->has_coding) {
 		s->phase = f->is_chunked ? PHASE_CHUNK_SIZE : PHASE_TO_CLOSE;
 	} else if (f->has_length) {

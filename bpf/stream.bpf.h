@@ -187,8 +187,8 @@ static __always_inline __u8 request_method(const struct conn *c, __u32 exchange)
 /* Lines until the head ends, the phase changes, or the window is used up. */
 STEP(scan_line)
 {
-	int r = LINE_MORE, newline;
-	__u32 pos, end, length;
+	__u32 pos, end, length, newline;
+	int r = LINE_MORE;
 	struct stream *s;
 
 	if (!w || !c)
@@ -199,6 +199,9 @@ STEP(scan_line)
 	if (pos >= end)
 		return 1;
 	newline = http_find_newline(&w->scan, pos, end);
+	if (newline & HAS_BARE_CR)
+		s->facts.is_bad = 1;
+	newline &= NEWLINE_AT;
 	if (newline == NO_NEWLINE) {
 		length = end - pos;
 		if (length > LINE_LOOK)

@@ -1,6 +1,8 @@
 /* The kernel side's core on the host: heads cut anywhere, framing, gaps, what is no HTTP/1. */
 #include "ends.h"
 
+#include "base/util.h"
+
 static void test_cut_at_every_byte(void **state)
 {
 	const char request[] = REQUEST "hello", response[] = RESPONSE "5\r\nHTTP/\r\n0\r\n\r\n";
@@ -279,6 +281,86 @@ static void test_transfer_codings(void **state)
 	}
 }
 
+/*
+ * Heads that end elsewhere for some, or whose bodies do: each is recorded, and what follows is not
+ * taken for a message before the other end has spoken.
+ */
+static void test_heads_that_servers_read_differently(void **state)
+{
+	static const struct {
+		const char *head;
+		bool is_bad;
+	} cases[] = {
+		{"GET /a HTTP/1.1\r\nA: b\r\n\r\n", false},
+		{"GET /a HTTP/1.1\r\nA: b\n\n", false},
+		{"GET /a HTTP/1.1\nA: b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nA: b\rc\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nA: b\r\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nA:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nAB:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nABC:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nABCD:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nABCDE:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nABCDEF:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nABCDEFG:\r b\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nA: b\f\x0b\r\n\r\n", false},
+		{"GET /a HTTP/1.0\r\nTransfer-Encoding: identity\r\n\r\n", false},
+		{"GET /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		size_t n = strlen(cases[i].head);
+
+		for (size_t cut = 1; cut <= n; cut++) {
+			struct end e;
+
+			setup(NULL);
+			end_init(&e, 1, 11);
+			end_call(&e, false, cases[i].head, cut);
+			end_call(&e, false, cases[i].head + cut, n - cut);
+			assert_int_equal(heads(true, texts, 64), 1);
+			assert_string_equal(texts[0], cases[i].head);
+			assert_int_equal(e.conn.rx.phase == PHASE_OUT_OF_STEP, cases[i].is_bad);
+			end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+			end_sent(&e);
+			assert_int_equal(shim_entries(&requests), 0);
+			if (!cases[i].is_bad)
+				continue;
+			end_recv(&e, "GET /next HTTP/1.1\r\n\r\n");
+			assert_int_equal(heads(true, texts, 64), 2);
+		}
+	}
+}
+
+/* The same of first lines and fields that are too long to be seen at once. */
+static void test_long_lines_that_servers_read_differently(void **state)
+{
+	static const char *const bad[] = {
+		"GET /%0300d HTTP/1.1\nA: b\r\n\r\n",
+		"GET /%0300d HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"GET / HTTP/1.1\r\nA: %0300d\rb\r\n\r\n",
+	};
+	char text[1024];
+	struct end e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		setup(NULL);
+		end_init(&e, 1, 11);
+		sprintf(text, bad[i], 0);
+		end_recv(&e, text);
+		assert_int_equal(heads(true, texts, 64), 1);
+		assert_int_equal(e.conn.rx.phase, PHASE_OUT_OF_STEP);
+	}
+	setup(NULL);
+	end_init(&e, 1, 11);
+	sprintf(text, "GET /%0300d HTTP/1.0\r\nA: %0300d\r\n\r\n", 0, 0);
+	end_recv(&e, text);
+	assert_int_equal(e.conn.rx.phase, PHASE_START);
+}
+
 static void test_chunk_sizes(void **state)
 {
 	static const struct {
@@ -403,6 +485,8 @@ int main(void)
 		cmocka_unit_test_setup(test_not_http, setup),
 		cmocka_unit_test_setup(test_invalid_traceparents, setup),
 		cmocka_unit_test_setup(test_transfer_codings, setup),
+		cmocka_unit_test_setup(test_heads_that_servers_read_differently, setup),
+		cmocka_unit_test_setup(test_long_lines_that_servers_read_differently, setup),
 		cmocka_unit_test_setup(test_chunk_sizes, setup),
 		cmocka_unit_test_setup(test_gap_of_gigabytes, setup),
 		cmocka_unit_test_setup(test_vectors, setup),
