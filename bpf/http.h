@@ -48,7 +48,7 @@ static inline __u64 http_load64(const __u8 *p)
 enum phase {
 	PHASE_START,       /* at a message boundary, or in the first line of a message */
 	PHASE_HEAD,        /* behind the first line */
-	PHASE_BODY,        /* body_left bytes to go, of the body or of a chunk and its line end */
+	PHASE_BODY,        /* body_left bytes to go, of the body or of a chunk */
 	PHASE_CHUNK_SIZE,  /* in a line with a chunk's size */
 	PHASE_TRAILER,     /* behind the last chunk */
 	PHASE_TO_CLOSE,    /* a body that ends with the connection */
@@ -111,7 +111,7 @@ struct stream {
 	__u8 is_tentative; /* this head began where we were out of step: it may be none */
 	__u8 began_old;    /* as is_old, and stays */
 	__u8 is_unproven;  /* of a first line too long to be seen whole, the end is not seen yet */
-	__u8 pad;
+	__u8 is_chunk_end; /* the line end behind a chunk comes before the next one's size */
 #ifdef BASIC
 	__u64 handle; /* subprogram.h */
 #endif
@@ -403,8 +403,8 @@ HTTP_INLINE void http_header_line(struct head_facts *f, const struct scan *scan,
 #define CHUNK_DIGITS_MAX 32 /* leading zeros are allowed */
 
 /*
- * A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk
- * and its CRLF.
+ * A chunk-size line: hex digits, then nothing, blanks or an extension. Sets body_left to the chunk.
+ * Behind one comes an empty line, which some end with a LF alone.
  */
 SUBPROGRAM4(http_chunk_line, struct stream *, s, const struct scan *, scan, __u32, pos, __u32,
 	    length)
@@ -414,6 +414,10 @@ SUBPROGRAM4(http_chunk_line, struct stream *, s, const struct scan *, scan, __u3
 
 	if (!s || !scan)
 		return LINE_BAD;
+	if (s->is_chunk_end) {
+		s->is_chunk_end = 0;
+		return length ? LINE_BAD : LINE_MORE;
+	}
 	for (i = 0; i < CHUNK_DIGITS_MAX; i++) {
 		int lower = BYTE(scan, pos + i), digit;
 
@@ -437,7 +441,8 @@ SUBPROGRAM4(http_chunk_line, struct stream *, s, const struct scan *, scan, __u3
 		s->phase = PHASE_TRAILER;
 		return LINE_MORE;
 	}
-	s->body_left = size + 2;
+	s->body_left = size;
+	s->is_chunk_end = 1;
 	s->phase = PHASE_BODY;
 	return LINE_BODY;
 }

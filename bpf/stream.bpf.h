@@ -38,6 +38,7 @@ static __always_inline void stream_to_start(struct stream *s)
 	s->is_truncated = 0;
 	s->is_tentative = 0;
 	s->is_unproven = 0;
+	s->is_chunk_end = 0;
 }
 
 /*

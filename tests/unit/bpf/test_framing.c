@@ -391,6 +391,43 @@ static void test_chunk_sizes(void **state)
 	}
 }
 
+/* What comes behind a chunk: a CRLF, for some a LF alone, and nothing else. */
+static void test_chunk_ends(void **state)
+{
+	static const struct {
+		const char *body;
+		bool is_whole;
+	} cases[] = {
+		{"5\r\nhello\r\n0\r\n\r\n", true},   {"5\r\nhello\n0\r\n\r\n", true},
+		{"5\nhello\n2\nab\n0\n\n", true},    {"5\r\nhell\n\r\n0\r\n\r\n", true},
+		{"5\r\nhello \r\n0\r\n\r\n", false}, {"5\r\nhello\r\r\n0\r\n\r\n", false},
+		{"5\r\nhello0\r\n\r\n", false},      {"5\r\nhello\r\n\r\n0\r\n\r\n", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		size_t n = strlen(cases[i].body);
+
+		for (size_t cut = 1; cut <= n; cut++) {
+			struct end e;
+
+			setup(NULL);
+			end_init(&e, 1, 11);
+			end_recv(&e, "GET / HTTP/1.1\r\n\r\n");
+			end_send(&e, RESPONSE);
+			end_call(&e, true, cases[i].body, cut);
+			end_call(&e, true, cases[i].body + cut, n - cut);
+			assert_int_equal(e.conn.responded, cases[i].is_whole);
+			assert_int_equal(e.conn.tx.phase == PHASE_OUT_OF_STEP, !cases[i].is_whole);
+			if (!cases[i].is_whole)
+				continue;
+			end_recv(&e, "GET /next HTTP/1.1\r\n\r\n");
+			end_send(&e, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+			assert_int_equal(e.conn.responded, 2);
+		}
+	}
+}
+
 /* More than sequence numbers can count passed by splice. */
 static void test_gap_of_gigabytes(void **state)
 {
@@ -488,6 +525,7 @@ int main(void)
 		cmocka_unit_test_setup(test_heads_that_servers_read_differently, setup),
 		cmocka_unit_test_setup(test_long_lines_that_servers_read_differently, setup),
 		cmocka_unit_test_setup(test_chunk_sizes, setup),
+		cmocka_unit_test_setup(test_chunk_ends, setup),
 		cmocka_unit_test_setup(test_gap_of_gigabytes, setup),
 		cmocka_unit_test_setup(test_vectors, setup),
 		cmocka_unit_test_setup(test_chunks_in_vectors, setup),
