@@ -138,37 +138,6 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	return w;
 }
 
-struct finish {
-	struct conn *c;
-	__u64 now_ns;
-};
-
-SMALL_STEP finish_one(__u32 i, struct finish *f)
-{
-	struct conn *c = f->c;
-	__u32 exchange = c->closed + 1;
-
-	/* Less or equal: the end of the connection may be dealt with on another CPU meanwhile. */
-	if ((__s32)(c->responded - c->closed) <= 0)
-		return 1;
-	request_close(c, exchange);
-	if (!((c->lost | c->told) & exchange_bit(exchange)))
-		emit_end(c, exchange, f->now_ns);
-	c->closed = exchange;
-	return 0;
-}
-
-/* Ends the exchanges of a server whose responses have left to the last byte. */
-static __always_inline void finish_sent(struct conn *c, __u32 write_seq)
-{
-	struct finish f = {.c = c};
-
-	if (c->closed == c->responded || (__s32)(write_seq - c->done_seq) < 0)
-		return;
-	f.now_ns = bpf_ktime_get_ns();
-	LOOP_SMALL(PIPELINE_MAX, finish_one, &f);
-}
-
 SMALL_STEP abandon_one(__u32 i, struct finish *f)
 {
 	struct conn *c = f->c;

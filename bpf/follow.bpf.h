@@ -119,6 +119,38 @@ static __always_inline void continue_logically(struct work *w, struct conn *c)
 		unit_lose(w, c);
 }
 
+struct finish {
+	struct conn *c;
+	__u64 now_ns;
+};
+
+SMALL_STEP finish_one(__u32 i, struct finish *f)
+{
+	struct conn *c = f->c;
+	__u32 exchange = c->closed + 1;
+
+	/* Less or equal: the end of the connection may be dealt with on another CPU meanwhile. */
+	if ((__s32)(c->responded - c->closed) <= 0)
+		return 1;
+	request_close(c, exchange);
+	if (!((c->lost | c->told) & exchange_bit(exchange)))
+		emit_end(c, exchange, f->now_ns);
+	c->closed = exchange;
+	return 0;
+}
+
+/* Ends the exchanges of a server whose responses have left to the last byte. */
+SUBPROGRAM2(finish_sent, struct conn *, c, __u32, write_seq)
+{
+	struct finish f = {.c = c};
+
+	if (!c || c->closed == c->responded || (__s32)(write_seq - c->done_seq) < 0)
+		return 0;
+	f.now_ns = bpf_ktime_get_ns();
+	LOOP_SMALL(PIPELINE_MAX, finish_one, &f);
+	return 0;
+}
+
 SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offset)
 {
 	struct stream *s;
@@ -126,6 +158,12 @@ SUBPROGRAM4(follow, struct work *, w, struct conn *, c, __u32, seq, __u64, offse
 	if (!w || !c)
 		return 0;
 	s = this_stream(c, w);
+	/*
+	 * The send of a response that has left may not have returned yet, or nobody may have seen
+	 * that it did. What comes now comes behind it.
+	 */
+	if (!w->is_tx && c->role == ROLE_SERVER)
+		finish_sent(c, w->ack);
 	if (!stream_seek(w, c, s, seq, offset))
 		return 0;
 	s->spoken++;

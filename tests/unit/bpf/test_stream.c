@@ -310,6 +310,30 @@ static void test_old_connection_response_first(void **state)
 	assert_int_equal(e.conn.role, ROLE_SERVER);
 }
 
+/* Nobody saw the send of the response return, or who receives is ahead of who sent it. */
+static void test_end_of_send_unseen(void **state)
+{
+	struct end server, client;
+
+	(void)state;
+	end_init(&server, 1, 11);
+	end_init(&client, 2, 11);
+	for (int i = 0; i < 2; i++) {
+		end_recv(&server, "GET /a HTTP/1.1\r\n\r\n");
+		end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	}
+	end_recv(&server, "GET /b HTTP/1.1\r\n\r\n");
+	end_send(&client, "GET /c HTTP/1.1\r\n\r\n");
+	assert_int_equal(decision_of(3)->reason, DECISION_UNIT);
+	assert_memory_equal(decision_of(3)->parent_span_id, decision_of(2)->ids.span_id, 8);
+
+	/* The rest of a request is received while its answer waits for room: it is open. */
+	end_send(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	server.tx_seq -= 1;
+	end_recv(&server, "GET /d HTTP/1.1\r\n\r\n");
+	assert_int_equal(shim_entries(&requests), 2);
+}
+
 /* What abandon() does to an end that has exchanges open. */
 static void end_reset(struct end *e)
 {
@@ -405,6 +429,7 @@ int main(void)
 		cmocka_unit_test_setup(test_answers_prove_a_process, setup),
 		cmocka_unit_test_setup(test_answer_of_a_loop, setup),
 		cmocka_unit_test_setup(test_pipelined_request_is_blind, setup),
+		cmocka_unit_test_setup(test_end_of_send_unseen, setup),
 		cmocka_unit_test_setup(test_answered_in_mid_head, setup),
 		cmocka_unit_test_setup(test_reset_in_mid_head, setup),
 		cmocka_unit_test_setup(test_reset_meanwhile, setup),
