@@ -41,6 +41,13 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 	if (gap < 0) {
 		__u64 known = (__u64)-gap;
 
+		/* Behind the first byte that there was: the numbers have begun anew. */
+		if (known > s->offset + 2) {
+			s->seq = seq;
+			s->offset = offset;
+			lose_step(c, s, w->is_tx, COUNT_GAP);
+			return true;
+		}
 		if (known >= w->bytes)
 			return false;
 		w->at = known;
@@ -50,7 +57,10 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 		return true;
 	}
 	if (gap > 0) {
-		if (s->phase == PHASE_BODY && (__u64)gap <= s->body_left) {
+		/* One byte that was not received is not of the body, if it was sent as urgent. */
+		bool may_be_urgent = !w->is_tx && gap == 1;
+
+		if (s->phase == PHASE_BODY && (__u64)gap <= s->body_left && !may_be_urgent) {
 			s->body_left -= (__u64)gap;
 			count(COUNT_GAP_BODY);
 			s->seq += (__u32)gap;

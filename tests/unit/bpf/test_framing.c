@@ -391,6 +391,49 @@ static void test_chunk_sizes(void **state)
 	}
 }
 
+/* It is skipped by who receives, and no part of the body that it was sent in. */
+static void test_urgent_byte(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "POST /a HTTP/1.1\r\nContent-Length: 10\r\n\r\n01234");
+	e.rx_seq += 1;
+	end_recv(&e, "5678");
+	assert_int_equal(e.conn.rx.phase, PHASE_OUT_OF_STEP);
+	assert_int_equal(shim_counters[COUNT_GAP], 1);
+	assert_int_equal(shim_counters[COUNT_GAP_BODY], 0);
+	end_recv(&e, "9");
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_recv(&e, "GET /b HTTP/1.1\r\n\r\n");
+	assert_int_equal(heads(true, texts, 64), 2);
+}
+
+/* Numbers that begin anew, with whichever distance to the old ones. */
+static void test_numbers_that_begin_anew(void **state)
+{
+	static const uint32_t distances[] = {1000, 0x40000000, 0x80000001, 0xc0000000, 0xffff0000};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(distances); i++) {
+		struct end e;
+
+		setup(NULL);
+		end_init(&e, 1, 11);
+		end_recv(&e, "GET /a HTTP/1.1\r\n\r\n");
+		end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+		e.rx_seq += distances[i];
+		end_recv(&e, "GET /b HTTP/1.1\r\n\r\n");
+		assert_int_equal(shim_counters[COUNT_GAP], 1);
+		assert_int_equal(e.conn.rx.phase, PHASE_OUT_OF_STEP);
+		end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+		end_recv(&e, "GET /c HTTP/1.1\r\n\r\n");
+		assert_int_equal(heads(true, texts, 64), 2);
+		assert_string_equal(texts[1], "GET /c HTTP/1.1\r\n\r\n");
+	}
+}
+
 /* What comes behind a chunk: a CRLF, for some a LF alone, and nothing else. */
 static void test_chunk_ends(void **state)
 {
@@ -526,6 +569,8 @@ int main(void)
 		cmocka_unit_test_setup(test_long_lines_that_servers_read_differently, setup),
 		cmocka_unit_test_setup(test_chunk_sizes, setup),
 		cmocka_unit_test_setup(test_chunk_ends, setup),
+		cmocka_unit_test_setup(test_urgent_byte, setup),
+		cmocka_unit_test_setup(test_numbers_that_begin_anew, setup),
 		cmocka_unit_test_setup(test_gap_of_gigabytes, setup),
 		cmocka_unit_test_setup(test_vectors, setup),
 		cmocka_unit_test_setup(test_chunks_in_vectors, setup),
