@@ -9,6 +9,8 @@ static const struct str secret_names[] = {
 	STR("signature"),
 	STR("x-goog-signature"),
 	STR("x-amz-signature"),
+	STR("x-amz-credential"),
+	STR("x-amz-security-token"),
 	STR("awsaccesskeyid"),
 	STR("token"),
 	STR("access_token"),
@@ -17,7 +19,7 @@ static const struct str secret_names[] = {
 	STR("password"),
 	STR("secret"),
 };
-#define SECRET_NAME_BYTES_MAX 16
+#define SECRET_NAME_BYTES_MAX 20
 #define REDACTED              STR("REDACTED")
 
 static bool is_alnum(char c)
@@ -144,6 +146,7 @@ static void split_absolute(struct str target, size_t scheme_n, struct url *url)
 	if (!url->path.n)
 		url->path = STR("/");
 
+	url->has_user = at;
 	if (at)
 		authority = str_skip(authority, (size_t)(at - authority.p) + 1);
 	if (url_parse_authority(authority, &url->host, &url->port) != 0)

@@ -25,6 +25,7 @@ struct url {
 	struct str scheme; /* ABSOLUTE, as sent */
 	struct str host;   /* ABSOLUTE, AUTHORITY: no brackets, no user, no password; empty: bad */
 	uint16_t port;     /* 0: not given */
+	bool has_user;     /* a user, with a password or without, stands before the host */
 	struct str path;   /* "/" where an absolute target has none; empty for AUTHORITY */
 	struct str query;  /* without '?' */
 };

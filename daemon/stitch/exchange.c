@@ -10,8 +10,10 @@
 #include "metrics/metrics.h"
 #include "stitch/conn.h"
 
+/* In place of a user and a password (OpenTelemetry's semantic conventions for url.full). */
+#define REDACTED_USER "REDACTED:REDACTED@"
 /* What a URL has beside its parts. */
-#define URL_EXTRA_BYTES sizeof("http://[]:65535?")
+#define URL_EXTRA_BYTES sizeof("http://" REDACTED_USER "[]:65535?")
 
 /* What a request says about where it goes. */
 struct target {
@@ -138,7 +140,11 @@ static void put_url(struct exchange *x, char **end, const struct target *q,
 		return;
 	}
 	put(end, q->url.scheme.n ? q->url.scheme : STR("http"));
-	put(end, is_ipv6 ? STR("://[") : STR("://"));
+	put(end, STR("://"));
+	if (q->url.has_user)
+		put(end, STR(REDACTED_USER));
+	if (is_ipv6)
+		put(end, STR("["));
 	x->server_address = put(end, q->host);
 	if (is_ipv6)
 		put(end, STR("]"));

@@ -134,6 +134,10 @@ static void test_redact(void **state)
 		{"token=1&access_token=2&api_key=3&key=4&password=5&secret=6",
 		 "token=REDACTED&access_token=REDACTED&api_key=REDACTED&key=REDACTED&"
 		 "password=REDACTED&secret=REDACTED"},
+		{"X-Amz-Credential=1&X-Amz-Security-Token=2&x-amz-security%2dtoken=3",
+		 "X-Amz-Credential=REDACTED&X-Amz-Security-Token=REDACTED&"
+		 "x-amz-security%2dtoken=REDACTED"},
+		{"x-amz-security-tokens=1", "x-amz-security-tokens=1"},
 		{"key", "key"},
 		{"key=", "key="},
 		{"key=a=b;c&d=e", "key=REDACTED&d=e"},
