@@ -51,20 +51,22 @@ static void add_request(struct span_options *o, const struct conn *c, const stru
 }
 
 /* 'digits' must live as long as the options. */
-static void add_result(struct span_options *o, const struct exchange *x, const char *error_type,
-		       char digits[3])
+static void add_result(struct span_options *o, const struct exchange *x,
+		       const struct span_ending *ending, char digits[3])
 {
 	unsigned int error_from = o->kind == SPAN_KIND_CLIENT ? 400 : 500;
+	bool is_error = x->status >= error_from;
 
 	add_number(o, ATTR_HTTP_RESPONSE_STATUS_CODE, x->status);
-	if (!error_type && x->status < error_from)
-		return;
-
-	o->status = SPAN_STATUS_ERROR;
-	if (error_type) {
-		span_add_text(o, ATTR_ERROR_TYPE, str_from(error_type));
+	/* That we did not see how it ended says nothing against it. */
+	if (is_error || (ending->error_type && !ending->is_unseen))
+		o->status = SPAN_STATUS_ERROR;
+	if (ending->error_type) {
+		span_add_text(o, ATTR_ERROR_TYPE, str_from(ending->error_type));
 		return;
 	}
+	if (!is_error)
+		return;
 	digits[0] = (char)('0' + x->status / 100);
 	digits[1] = (char)('0' + x->status / 10 % 10);
 	digits[2] = (char)('0' + x->status % 10);
@@ -120,6 +122,6 @@ int span_build(const struct conn *c, const struct exchange *x, const struct span
 	};
 
 	add_request(&o, c, x);
-	add_result(&o, x, ending->error_type, digits);
+	add_result(&o, x, ending, digits);
 	return span_new(&o, ret);
 }

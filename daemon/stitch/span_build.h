@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/span.h"
@@ -11,6 +12,7 @@
 
 struct span_ending {
 	const char *error_type;    /* NULL: it ended as it should */
+	bool is_unseen;            /* it may have ended as it should */
 	uint64_t end_ns;           /* CLOCK_MONOTONIC */
 	int64_t clock_offset_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	struct resource *resource; /* borrowed */

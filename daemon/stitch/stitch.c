@@ -38,13 +38,14 @@ enum outcome {
 static const struct {
 	const char *error_type;
 	enum metric metric; /* _METRIC_MAX: none */
+	bool is_unseen;     /* struct span_ending */
 } outcomes[] = {
-	[OUTCOME_DONE] = {NULL, _METRIC_MAX},
-	[OUTCOME_NO_END] = {"not_observed", METRIC_EXCHANGES_NO_RESPONSE_END},
-	[OUTCOME_RESET] = {"connection_reset", METRIC_EXCHANGES_RESET},
-	[OUTCOME_PROCESS_EXIT] = {"process_exit", METRIC_EXCHANGES_PROCESS_EXIT},
-	[OUTCOME_NOT_OBSERVED] = {"not_observed", METRIC_EXCHANGES_NOT_OBSERVED},
-	[OUTCOME_IDLE] = {"not_observed", METRIC_EXCHANGES_IDLE},
+	[OUTCOME_DONE] = {NULL, _METRIC_MAX, false},
+	[OUTCOME_NO_END] = {"not_observed", METRIC_EXCHANGES_NO_RESPONSE_END, true},
+	[OUTCOME_RESET] = {"connection_reset", METRIC_EXCHANGES_RESET, false},
+	[OUTCOME_PROCESS_EXIT] = {"process_exit", METRIC_EXCHANGES_PROCESS_EXIT, false},
+	[OUTCOME_NOT_OBSERVED] = {"not_observed", METRIC_EXCHANGES_NOT_OBSERVED, true},
+	[OUTCOME_IDLE] = {"not_observed", METRIC_EXCHANGES_IDLE, true},
 };
 static_assert(ARRAY_SIZE(outcomes) == _OUTCOME_MAX, "each outcome has a row");
 
@@ -126,6 +127,7 @@ static void stitch_end(struct stitch *s, struct conn *c, enum outcome outcome, u
 		    stitch_span(c, x,
 				&(struct span_ending){
 					.error_type = outcomes[outcome].error_type,
+					.is_unseen = outcomes[outcome].is_unseen,
 					.end_ns = end_ns,
 					.clock_offset_ns = s->clock_offset_ns,
 					.resource = x->resource,

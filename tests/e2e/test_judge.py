@@ -138,6 +138,8 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(judge.judge(self.spans, expected, may_be_loose=True).wrong, 1)
         self.spans[0]["attributes"]["error.type"] = "not_observed"
         self.spans[0]["status"] = "error"
+        self.assertEqual(judge.judge(self.spans, expected, may_be_loose=True).wrong, 1)
+        self.spans[0]["status"] = "unset"
         self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)
         self.spans[0]["attributes"]["http.response.status_code"] = 200  # seen, but not the end
         self.assertTrue(judge.judge(self.spans, expected, may_be_loose=True).ok)

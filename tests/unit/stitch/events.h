@@ -264,15 +264,17 @@ static inline void assert_number(const struct span *s, enum attribute_key key, i
 	assert_int_equal(a->i, number);
 }
 
-/* 'status' 0: no status code at all; 'error_type' NULL: no error. */
+/* 'status' 0: no status code at all; 'error_type' NULL: no error. What was not seen is none. */
 static inline void assert_result(const struct span *s, int64_t status, const char *error_type)
 {
+	bool is_error = error_type && (status >= 400 || strcmp(error_type, "not_observed") != 0);
+
 	if (status)
 		assert_number(s, ATTR_HTTP_RESPONSE_STATUS_CODE, status);
 	else
 		assert_null(span_get(s, ATTR_HTTP_RESPONSE_STATUS_CODE));
 	assert_text(s, ATTR_ERROR_TYPE, error_type);
-	assert_int_equal(s->status, error_type ? SPAN_STATUS_ERROR : SPAN_STATUS_UNSET);
+	assert_int_equal(s->status, is_error ? SPAN_STATUS_ERROR : SPAN_STATUS_UNSET);
 }
 
 static inline uint64_t duration_ms(const struct span *s)
