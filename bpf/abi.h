@@ -503,6 +503,15 @@ struct mapped_file {
 };
 _Static_assert(sizeof(struct mapped_file) == 24, "mapped_file");
 
+/* --- what handlers.bpf.c writes: what a process does with SIGQUIT */
+
+struct quit_handler {
+	__u64 handler; /* address of its function; 0, 1: none, it is ended or ignores it */
+	__u32 pid;
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct quit_handler) == 16, "quit_handler");
+
 /* --- counters of the kernel side: X(identifier, "name", "help"), per CPU, summed by the reader */
 
 #define KERNEL_COUNTERS(X)                                                                        \

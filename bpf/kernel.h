@@ -235,6 +235,18 @@ struct thread_struct {
 #endif
 };
 
+struct sigaction {
+	void *sa_handler;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64]; /* by signal, from 1 */
+};
+
 struct task_struct {
 	void *io_uring;
 	struct thread_info thread_info;
@@ -246,6 +258,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
 	void *stack;
 	struct thread_struct thread;
 };
@@ -274,6 +287,11 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 struct bpf_iter__task_vma {

@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "metrics/metrics.h"
 #include "probe/jvm_loader.h"
+#include "probe/quit_handlers.h"
 
 #define SERVES_NS    NSEC_PER_SEC        /* listening for so long is serving */
 #define RETRY_NS     NSEC_PER_SEC        /* doubled each time ... */
@@ -47,6 +48,7 @@ struct agent {
 
 struct jvm_agents {
 	struct jvm_agents_options options;
+	struct quit_handlers *quit_handlers; /* NULL: the kernel does not tell */
 	struct table agents;
 	size_t n_loaders;
 	struct jvm_loader *orphans[LOADERS_MAX]; /* their JVMs are gone; NULL: free */
@@ -55,12 +57,14 @@ struct jvm_agents {
 
 int jvm_agents_new(const struct jvm_agents_options *options, struct jvm_agents **ret)
 {
-	struct jvm_agents *a = calloc(1, sizeof(*a));
+	_cleanup_(jvm_agents_freep) struct jvm_agents *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return -ENOMEM;
 	a->options = *options;
-	*ret = a;
+	if (quit_handlers_new(&a->quit_handlers) == -ENOMEM)
+		return -ENOMEM;
+	*ret = TAKE_PTR(a);
 	return 0;
 }
 
@@ -110,6 +114,7 @@ void jvm_agents_free(struct jvm_agents *a)
 	table_done(&a->agents);
 	for (size_t i = 0; i < LOADERS_MAX; i++)
 		jvm_loader_free(a->orphans[i]);
+	quit_handlers_free(a->quit_handlers);
 	free(a);
 }
 
@@ -135,13 +140,25 @@ static bool serves(const struct jvm_agents *a, struct agent *agent)
 	return listens && (had_exchange || a->now_ns - agent->listens_ns >= SERVES_NS);
 }
 
+/* Returns 0 or a negative errno. */
+static int start_loader(const struct jvm_agents *a, const struct agent *agent,
+			enum jvm_loader_task task, struct jvm_loader **ret)
+{
+	return jvm_loader_new(
+		&(struct jvm_loader_order){.task = task,
+					   .pid = agent->pid,
+					   .start_ns = agent->start_ns,
+					   .quit_handlers = quit_handlers_fd(a->quit_handlers)},
+		ret);
+}
+
 static void agent_start(struct jvm_agents *a, struct agent *agent, enum jvm_loader_task task)
 {
 	int r;
 
 	agent->task = task;
 	agent->was_wanted = agent->is_wanted;
-	r = jvm_loader_new(task, agent->pid, agent->start_ns, &agent->loader);
+	r = start_loader(a, agent, task, &agent->loader);
 	if (r < 0) {
 		agent_enter(agent, WAITS, "not loaded: cannot start a process: %s", strerror(-r));
 		agent_delay(agent, a->now_ns);
@@ -286,7 +303,7 @@ void jvm_agents_remove(struct jvm_agents *a, uint32_t proc_id)
 	/* Of a process that ended, as most have, there is nothing to switch off. */
 	if (agent->phase == IS_USED && a->n_loaders < LOADERS_MAX &&
 	    kill((pid_t)agent->pid, 0) == 0 &&
-	    jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns, &agent->loader) == 0)
+	    start_loader(a, agent, JVM_LOADER_OFF, &agent->loader) == 0)
 		a->n_loaders++;
 	agent_free(a, agent);
 }
@@ -353,8 +370,8 @@ static int stop_one(struct table_node *node, void *userdata)
 		agent_await_on(stop->agents, agent);
 		may_be_on = true;
 	}
-	if (may_be_on && jvm_loader_new(JVM_LOADER_OFF, agent->pid, agent->start_ns,
-					&stop->loaders[stop->n]) == 0)
+	if (may_be_on &&
+	    start_loader(stop->agents, agent, JVM_LOADER_OFF, &stop->loaders[stop->n]) == 0)
 		stop->n++;
 	agent_enter(agent, IS_LEFT, "the daemon ends");
 	return 0;

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "probe/jvm_target.h"
+#include "probe/quit_handlers.h"
 
 #define START_NS    (60 * NSEC_PER_SEC)  /* so long a JVM may take to catch its signals */
 #define ANSWER_NS   (120 * NSEC_PER_SEC) /* to open its socket, and to load the library */
@@ -28,11 +29,9 @@
 
 struct attach {
 	struct jvm_target target;
-	int tmp;         /* its /tmp; -1: not open yet */
-	bool may_listen; /* it may be asked to */
-	const char *why_not;
-	const struct jvm_library *library;
-	uint64_t start_ns;
+	int tmp; /* its /tmp; -1: not open yet */
+	struct jvm_judgement judgement;
+	const struct jvm_attach_order *order;
 	struct jvm_attach_result *result;
 };
 
@@ -158,7 +157,7 @@ static int library_write_to(const struct attach *a, const char *folder, struct l
 	fd = create_as(a, ret->folder, ret->name);
 	if (fd < 0)
 		return fd;
-	r = write_all(fd, a->library->bytes, a->library->size);
+	r = write_all(fd, a->order->library->bytes, a->order->library->size);
 	if (r < 0)
 		unlink_as(a, ret->folder, ret->name);
 	return r;
@@ -252,7 +251,7 @@ static int socket_connect(const struct attach *a, const char *name, int *ret)
  */
 static bool trigger_clear(struct attach *a, int folder, const char *name)
 {
-	uint64_t now = now_ns(CLOCK_REALTIME), age = jvm_target_age_ns(a->start_ns);
+	uint64_t now = now_ns(CLOCK_REALTIME), age = jvm_target_age_ns(a->order->start_ns);
 	struct stat st;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -302,6 +301,22 @@ static bool trigger_create(struct attach *a, const char *name)
 	return end(a, JVM_ATTACH_REFUSED, "files in its /tmp become somebody else's");
 }
 
+/* What was known of it when it was judged holds for that function. */
+static bool is_handler_as_judged(const struct attach *a)
+{
+	uint64_t handler;
+
+	if (!a->judgement.quit_handler)
+		return true;
+	return quit_handlers_find(a->order->quit_handlers, a->target.pid, &handler) == 0 &&
+	       handler == a->judgement.quit_handler;
+}
+
+static bool is_starting(const struct attach *a)
+{
+	return jvm_target_age_ns(a->order->start_ns) < START_NS;
+}
+
 static bool may_signal(struct attach *a)
 {
 	struct jvm_status status;
@@ -315,9 +330,11 @@ static bool may_signal(struct attach *a)
 		return end(a, JVM_ATTACH_NOT_YET, "a signal is on its way to it");
 	if (status.uid != a->target.uid || status.gid != a->target.gid)
 		return end(a, JVM_ATTACH_NOT_YET, "it changes its user");
+	if (status.catches_quit && !is_handler_as_judged(a))
+		return end(a, JVM_ATTACH_NOT_YET, "what takes its signals has just changed");
 	if (status.catches_quit)
 		return true;
-	if (jvm_target_age_ns(a->start_ns) < START_NS)
+	if (is_starting(a))
 		return end(a, JVM_ATTACH_NOT_YET, "it is starting");
 	return end(a, JVM_ATTACH_REFUSED,
 		   "it does not listen for tools, nor catch the signal that "
@@ -364,8 +381,10 @@ static bool socket_demand(struct attach *a, const char *name, int *ret)
 	char trigger[32];
 	int r;
 
-	if (!a->may_listen)
-		return end(a, JVM_ATTACH_REFUSED, "%s", a->why_not);
+	if (a->judgement.is_early && is_starting(a))
+		return end(a, JVM_ATTACH_NOT_YET, "it is starting");
+	if (!a->judgement.may_listen)
+		return end(a, JVM_ATTACH_REFUSED, "%s", a->judgement.reason);
 	snprintf(trigger, sizeof(trigger), ".attach_pid%d", (int)a->target.inner_pid);
 	if (!signal_send(a, trigger))
 		return false;
@@ -500,7 +519,7 @@ void jvm_attach_judge(const char *reply, size_t size, struct jvm_attach_result *
 }
 
 /* 'ret_is_asked': the JVM may still load the file. */
-static bool order(struct attach *a, const struct library_file *file, bool *ret_is_asked)
+static bool give_order(struct attach *a, const struct library_file *file, bool *ret_is_asked)
 {
 	_cleanup_(closep) int fd = -1;
 	char reply[REPLY_BYTES];
@@ -510,7 +529,7 @@ static bool order(struct attach *a, const struct library_file *file, bool *ret_i
 	if (!socket_open(a, &fd) || !may_order(a))
 		return false;
 	*ret_is_asked = true;
-	r = order_send(fd, file->path, a->library->options);
+	r = order_send(fd, file->path, a->order->library->options);
 	if (r < 0)
 		return end_error(a, r, "cannot order it to load the agent");
 	n = reply_read(a, fd, reply, sizeof(reply));
@@ -531,40 +550,32 @@ static void load(struct attach *a)
 
 	if (!library_write(a, &file))
 		return;
-	order(a, &file, &is_asked);
+	give_order(a, &file, &is_asked);
 	/* Under this name nobody else may put a library where the JVM would find it. */
 	if (!is_asked)
 		unlink_as(a, file.folder, file.name);
 }
 
-void jvm_attach(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
-		struct jvm_attach_result *ret)
+void jvm_attach(const struct jvm_attach_order *order, struct jvm_attach_result *ret)
 {
-	struct attach a = {.target = JVM_TARGET_NONE,
-			   .tmp = -1,
-			   .library = library,
-			   .start_ns = start_ns,
-			   .result = ret};
-	struct jvm_judgement judgement;
+	struct attach a = {.target = JVM_TARGET_NONE, .tmp = -1, .order = order, .result = ret};
 	int r;
 
 	*ret = (struct jvm_attach_result){.outcome = JVM_ATTACH_LOADED};
-	if (!library->size) {
+	if (!order->library->size) {
 		end(&a, JVM_ATTACH_REFUSED, "this daemon was built without the agent");
 		return;
 	}
-	r = jvm_target_open(pid, start_ns, &a.target);
+	r = jvm_target_open(order->pid, order->start_ns, &a.target);
 	if (r < 0) {
 		errno = -r;
 		end(&a, r == -ESRCH || r == -ENOENT ? JVM_ATTACH_GONE : JVM_ATTACH_NOT_YET,
 		    "cannot look at it: %m");
 		return;
 	}
-	r = jvm_target_judge(&a.target, &judgement);
-	a.may_listen = judgement.may_listen;
-	a.why_not = judgement.reason;
+	r = jvm_target_judge(&a.target, order->quit_handlers, &a.judgement);
 	if (r == JVM_TARGET_REFUSES)
-		end(&a, JVM_ATTACH_REFUSED, "%s", judgement.reason);
+		end(&a, JVM_ATTACH_REFUSED, "%s", a.judgement.reason);
 	else if (r < 0)
 		end_error(&a, r, "cannot look at it");
 	else

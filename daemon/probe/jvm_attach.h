@@ -32,9 +32,14 @@ struct jvm_library {
 	const char *options; /* handed to its Agent_OnAttach() */
 };
 
-/* 'start_ns' as in struct process. */
-void jvm_attach(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
-		struct jvm_attach_result *ret);
+struct jvm_attach_order {
+	uint32_t pid;
+	uint64_t start_ns; /* as in struct process */
+	const struct jvm_library *library;
+	int quit_handlers; /* as quit_handlers_fd() */
+};
+
+void jvm_attach(const struct jvm_attach_order *order, struct jvm_attach_result *ret);
 
 /*
  * Judges a JVM's reply to "load". JDK 9 to 20 give the result of the operation, then the library's; JDK 8

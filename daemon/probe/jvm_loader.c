@@ -35,7 +35,11 @@ struct jvm_loader {
 	bool is_killed;
 };
 
-static int spawn(struct jvm_loader *l, int output, char **arguments)
+/* The one descriptor of the daemon's that the process is given: as quit_handlers_fd(). */
+#define QUIT_HANDLERS_FILENO (STDERR_FILENO + 1)
+
+/* To itself: then it does not close on exec, which posix_spawn_file_actions_adddup2(3p) promises. */
+static int spawn(struct jvm_loader *l, int output, int quit_handlers, char **arguments)
 {
 	posix_spawn_file_actions_t actions;
 	int r;
@@ -46,6 +50,8 @@ static int spawn(struct jvm_loader *l, int output, char **arguments)
 	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+	if (r == 0 && quit_handlers >= 0)
+		r = posix_spawn_file_actions_adddup2(&actions, quit_handlers, QUIT_HANDLERS_FILENO);
 	/* This program, also if its file has been replaced since it was started. */
 	if (r == 0)
 		r = posix_spawn(&l->pid, "/proc/self/exe", &actions, NULL, arguments, environ);
@@ -53,25 +59,24 @@ static int spawn(struct jvm_loader *l, int output, char **arguments)
 	return -r;
 }
 
-int jvm_loader_new(enum jvm_loader_task task, uint32_t pid, uint64_t start_ns,
-		   struct jvm_loader **ret)
+int jvm_loader_new(const struct jvm_loader_order *order, struct jvm_loader **ret)
 {
 	char pid_text[16], start_text[24];
-	char *arguments[] = {"tsunagid", JVM_LOADER_OPTION, (char *)words[task],
+	char *arguments[] = {"tsunagid", JVM_LOADER_OPTION, (char *)words[order->task],
 			     pid_text,   start_text,        NULL};
 	struct jvm_loader *l = calloc(1, sizeof(*l));
 	int ends[2], r;
 
 	if (!l)
 		return -ENOMEM;
-	snprintf(pid_text, sizeof(pid_text), "%" PRIu32, pid);
-	snprintf(start_text, sizeof(start_text), "%" PRIu64, start_ns);
+	snprintf(pid_text, sizeof(pid_text), "%" PRIu32, order->pid);
+	snprintf(start_text, sizeof(start_text), "%" PRIu64, order->start_ns);
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
 		r = -errno;
 		free(l);
 		return r;
 	}
-	r = spawn(l, ends[1], arguments);
+	r = spawn(l, ends[1], order->quit_handlers, arguments);
 	close(ends[1]);
 	if (r < 0) {
 		close(ends[0]);
@@ -196,19 +201,18 @@ static void switch_on(uint32_t pid, struct jvm_loader_result *result)
 		explain(result, JVM_ATTACH_FAILED, "it is not there any more", "");
 }
 
-static void load(uint32_t pid, uint64_t start_ns, const struct jvm_library *library,
-		 struct jvm_loader_result *result)
+static void load(const struct jvm_attach_order *order, struct jvm_loader_result *result)
 {
 	struct jvm_attach_result attached;
 
-	if (look_at(pid, false, result))
+	if (look_at(order->pid, false, result))
 		return;
-	jvm_attach(pid, start_ns, library, &attached);
+	jvm_attach(order, &attached);
 	explain(result, attached.outcome, attached.reason, "");
 	if (attached.outcome != JVM_ATTACH_LOADED)
 		return;
 	result->is_new = true;
-	if (!look_at(pid, false, result))
+	if (!look_at(order->pid, false, result))
 		explain(result, JVM_ATTACH_FAILED, "the JVM says that it is, but it is not there",
 			"");
 }
@@ -247,10 +251,10 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 		return EXIT_FAILURE;
 
 	/*
-	 * Nothing of the daemon's is held on to, nor is its end ours: what has been begun with the JVM is
-	 * brought to an end, also when all of a service's processes are told to go.
+	 * Nothing else of the daemon's is held on to, nor is its end ours: what has been begun with the
+	 * JVM is brought to an end, also when all of a service's processes are told to go.
 	 */
-	syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+	syscall(SYS_close_range, QUIT_HANDLERS_FILENO + 1, ~0U, 0);
 	limit_descriptors();
 	setpriority(PRIO_PROCESS, 0, 0);
 	setsid();
@@ -263,7 +267,11 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 	if (!is_there((uint32_t)pid, start_ns))
 		result.outcome = JVM_ATTACH_GONE;
 	else if (!strcmp(arguments[0], words[JVM_LOADER_LOAD]))
-		load((uint32_t)pid, start_ns, library, &result);
+		load(&(struct jvm_attach_order){.pid = (uint32_t)pid,
+						.start_ns = start_ns,
+						.library = library,
+						.quit_handlers = QUIT_HANDLERS_FILENO},
+		     &result);
 	else if (!strcmp(arguments[0], words[JVM_LOADER_ON]))
 		switch_on((uint32_t)pid, &result);
 	else

@@ -31,9 +31,15 @@ struct jvm_loader_result {
 
 struct jvm_loader;
 
-/* 'start_ns' as in struct process. Returns 0 or a negative errno. */
-int jvm_loader_new(enum jvm_loader_task task, uint32_t pid, uint64_t start_ns,
-		   struct jvm_loader **ret);
+struct jvm_loader_order {
+	enum jvm_loader_task task;
+	uint32_t pid;
+	uint64_t start_ns; /* as in struct process */
+	int quit_handlers; /* as quit_handlers_fd() */
+};
+
+/* Returns 0 or a negative errno. */
+int jvm_loader_new(const struct jvm_loader_order *order, struct jvm_loader **ret);
 /* The process goes on by itself. NULL is allowed. */
 void jvm_loader_free(struct jvm_loader *l);
 DEFINE_CLEANUP(struct jvm_loader *, jvm_loader_free)

@@ -17,7 +17,9 @@
 #include <sys/uio.h>
 
 #include "base/str.h"
+#include "probe/jvm_flags.h"
 #include "probe/jvm_options.h"
+#include "probe/quit_handlers.h"
 
 #define TEXT_BYTES_MAX     (256U << 10) /* of a command line or an environment */
 #define PERFDATA_BYTES_MAX (1U << 20)
@@ -157,6 +159,12 @@ struct said {
 	bool is_openj9;
 	uint64_t perf_from, perf_to; /* its performance data, in its memory; 0: none */
 	bool attach_off;
+	uint64_t quit_handler; /* 0: the kernel does not tell */
+	uint64_t library;      /* where the last libjvm.so begins that was seen; 0: none */
+	unsigned long long library_inode; /* of its file */
+	uint64_t quit_library,
+		only_library; /* the one that has that handler; if there is but one */
+	unsigned int n_libraries;
 };
 
 /* "7f5-7f6 rw-s 00000000 08:01 1234   /tmp/hsperfdata_shop/17", proc_pid_maps(5); tools map others' read-only. */
@@ -170,23 +178,46 @@ static bool is_own_perfdata(const struct jvm_target *t, const char *permissions,
 	       strchr("\n ", strrchr(path, '/')[strlen(name)]);
 }
 
+struct mapping {
+	uint64_t from, to, offset;
+	char permissions[5];
+	unsigned long long inode;
+};
+
+/* Its file's parts lie one behind the other, the first byte at the beginning. */
+static void read_library(const struct mapping *m, struct said *said)
+{
+	if (m->offset == 0) {
+		said->library = m->from;
+		said->library_inode = m->inode;
+		said->n_libraries++;
+		said->only_library = said->n_libraries == 1 ? m->from : 0;
+	}
+	if (m->permissions[2] == 'x' && said->library && m->inode == said->library_inode &&
+	    said->quit_handler >= m->from && said->quit_handler < m->to)
+		said->quit_library = said->library;
+}
+
 static void read_mapping(const struct jvm_target *t, const char *line, struct said *said)
 {
 	const char *path = strchr(line, '/'), *base, *tracer;
-	char permissions[5];
-	uint64_t from, to;
+	struct mapping m;
 
-	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, permissions) != 3)
+	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %llu", &m.from,
+			    &m.to, m.permissions, &m.offset, &m.inode) != 5)
 		return;
 	base = strrchr(path, '/') + 1;
+	if (!strncmp(base, "libjvm.so", 9) && strchr("\n ", base[9]))
+		read_library(&m, said);
 	if (!strncmp(base, "libj9vm", 7))
 		said->is_openj9 = true;
 	tracer = jvm_options_tracer(str_from(base));
 	if (tracer)
 		said->options.tracer = tracer;
-	if (is_own_perfdata(t, permissions, path) && to > from && to - from <= PERFDATA_BYTES_MAX) {
-		said->perf_from = from;
-		said->perf_to = to;
+	if (is_own_perfdata(t, m.permissions, path) && m.to > m.from &&
+	    m.to - m.from <= PERFDATA_BYTES_MAX) {
+		said->perf_from = m.from;
+		said->perf_to = m.to;
 	}
 }
 
@@ -265,6 +296,19 @@ static void read_texts(const struct jvm_target *t, struct said *said)
 	}
 }
 
+static int read_memory(void *userdata, uint64_t address, void *ret, size_t size)
+{
+	const struct jvm_target *t = userdata;
+	struct iovec here = {ret, size}, there = {(void *)(uintptr_t)address, size};
+	ssize_t n = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
+
+	if (n < 0)
+		return -errno;
+	if (jvm_target_has_ended(t))
+		return -ESRCH;
+	return (size_t)n == size ? 0 : -EFAULT;
+}
+
 /*
  * What the JVM itself says of its options. Read from its memory: the file may have been removed, or
  * be another's.
@@ -273,22 +317,32 @@ static bool read_perfdata(const struct jvm_target *t, struct said *said)
 {
 	size_t size = (size_t)(said->perf_to - said->perf_from);
 	_cleanup_(freep) char *data = size ? malloc(size) : NULL;
-	struct iovec here = {data, size}, there = {(void *)(uintptr_t)said->perf_from, size};
 	struct str can;
-	ssize_t n;
 
-	if (!data)
+	if (!data || read_memory((void *)t, said->perf_from, data, size) < 0)
 		return false;
-	n = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
-	if (n <= 0 || jvm_target_has_ended(t))
-		return false;
-	can = jvm_perfdata_find(data, (size_t)n, "sun.rt.jvmCapabilities");
+	can = jvm_perfdata_find(data, size, "sun.rt.jvmCapabilities");
 	if (!can.n)
 		return false;
 
 	/* The first character says whether it may be attached to. */
 	said->attach_off = can.p[0] != '1';
-	jvm_options_read(jvm_perfdata_find(data, (size_t)n, "java.rt.vmArgs"), &said->options);
+	jvm_options_read(jvm_perfdata_find(data, size, "java.rt.vmArgs"), &said->options);
+	return true;
+}
+
+/* Where there are two JVMs, by the one that is asked. */
+static bool read_flags(const struct jvm_target *t, struct said *said)
+{
+	const struct jvm_memory memory = {.read = read_memory, .userdata = (void *)t};
+	uint64_t library = said->quit_library ? said->quit_library : said->only_library;
+	struct jvm_flags flags;
+
+	if (!library || jvm_flags_read(&memory, library, &flags) != 0)
+		return false;
+	said->attach_off = flags.attach_off;
+	said->options.few_signals = flags.few_signals;
+	said->options.dynamic_load_off = flags.dynamic_load_off;
 	return true;
 }
 
@@ -318,20 +372,51 @@ static void forbid(struct jvm_judgement *ret, const char *why)
 	ret->may_listen = false;
 }
 
-int jvm_target_judge(const struct jvm_target *t, struct jvm_judgement *ret)
+/* 0 and 1 are no functions: SIGQUIT ends the process, or is ignored (the kernel's SIG_DFL, SIG_IGN). */
+static bool is_function(uint64_t handler)
 {
+	return handler > 1;
+}
+
+static void judge_quit(const struct jvm_target *t, const struct said *said,
+		       struct jvm_judgement *ret)
+{
+	if (said->options.few_signals)
+		forbid(ret, "it does not listen for tools, and takes no signals (-Xrs)");
+	if (is_function(said->quit_handler) && !said->quit_library)
+		forbid(ret,
+		       "it does not listen for tools, and has a use of its own for the signal that "
+		       "would ask it to");
+	if (!said->quit_handler && !is_launcher(t))
+		forbid(ret,
+		       "it does not listen for tools, and its program is not java, which may have "
+		       "a use of its own for the signal that would ask it to");
+}
+
+int jvm_target_judge(const struct jvm_target *t, int quit_handlers, struct jvm_judgement *ret)
+{
+	struct jvm_status status;
 	struct said said = {0};
 	bool is_sure;
 	int r;
 
 	*ret = (struct jvm_judgement){.may_listen = true};
+	/* First of all: what takes it says that the JVM has come so far that its flags are as they stay. */
+	r = jvm_target_status(t, &status);
+	if (r < 0)
+		return r;
+	if (quit_handlers_find(quit_handlers, t->pid, &said.quit_handler) < 0)
+		said.quit_handler = 0;
+	ret->is_early = !status.catches_quit;
+	ret->quit_handler = said.quit_handler;
+
 	r = read_maps(t, &said);
 	if (r >= 0)
 		r = read_files(t, &said);
 	if (r < 0)
 		return r;
 	read_texts(t, &said);
-	is_sure = read_perfdata(t, &said);
+	is_sure = read_perfdata(t, &said) || read_flags(t, &said);
 
 	if (said.is_openj9)
 		return refuse(ret, "OpenJ9 takes no agent that is loaded as HotSpot's are%s", "");
@@ -344,15 +429,9 @@ int jvm_target_judge(const struct jvm_target *t, struct jvm_judgement *ret)
 	if (said.options.dynamic_load_off)
 		return refuse(ret, "it loads no agents (-XX:-EnableDynamicAgentLoading)%s", "");
 	if (!is_sure)
-		forbid(ret,
-		       "it does not listen for tools, and has no performance data that would tell "
-		       "whether it may be asked to");
-	if (said.options.few_signals)
-		forbid(ret, "it does not listen for tools, and takes no signals (-Xrs)");
-	if (!is_launcher(t))
-		forbid(ret,
-		       "it does not listen for tools, and its program is not java, which may have "
-		       "a use of its own for the signal that would ask it to");
+		forbid(ret, "it does not listen for tools, and neither performance data nor its "
+			    "flags tell whether it may be asked to");
+	judge_quit(t, &said, ret);
 	return 0;
 }
 

@@ -46,15 +46,19 @@ uint64_t jvm_target_age_ns(uint64_t start_ns);
  * Whether it takes agents at all, as far as can be known without asking it. Returns 0;
  * JVM_TARGET_REFUSES with a sentence in 'reason'; or a negative errno. With 0 'may_listen' says whether
  * it may be asked by a signal to open its socket, and if not, 'reason' says why not: that takes a JVM
- * that is known to be its process's own program, to take SIGQUIT itself, and to be let itself be
- * attached to. What it says in its performance data counts, never what stands on a command line.
+ * that is known to take SIGQUIT itself, and to be let itself be attached to. The first the kernel
+ * knows ('quit_handlers': as quit_handlers_fd()), and where it does not tell, a program called java
+ * counts as one. The second the JVM says in its performance data, and where it has none, in its flags;
+ * what stands on a command line never counts.
  */
 enum { JVM_TARGET_REFUSES = 1 };
 struct jvm_judgement {
 	bool may_listen;
+	bool is_early; /* it does not catch SIGQUIT yet: the rest may be otherwise in a moment */
+	uint64_t quit_handler; /* what takes SIGQUIT; 0: the kernel does not tell */
 	char reason[160];
 };
-int jvm_target_judge(const struct jvm_target *t, struct jvm_judgement *ret);
+int jvm_target_judge(const struct jvm_target *t, int quit_handlers, struct jvm_judgement *ret);
 
 /*
  * A folder as the JVM sees it, inside its own root directory, by an absolute path without links. Returns

@@ -15,9 +15,9 @@ def need(*programs):
             raise Skip(f"no {program} here")
 
 
-def java_chain(run, home=None, mode="same", threads=64):
-    back = run.app("back", apps.java("Back", "{port}", "{log}", home=home))
-    front = run.app("front", apps.java("Front", "{port}", back.port, "{log}", threads, mode, home=home))
+def java_chain(run, home=None, mode="same", threads=64, options=()):
+    back = run.app("back", apps.java("Back", "{port}", "{log}", home=home, options=options))
+    front = run.app("front", apps.java("Front", "{port}", back.port, "{log}", threads, mode, home=home, options=options))
     return front, back
 
 

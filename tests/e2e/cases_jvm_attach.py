@@ -172,7 +172,6 @@ def case_jvm_attach_options(run):
     tracer = apps.java_agent("opentelemetry-javaagent.jar")
     other = apps.java_agent("metrics-exporter.jar")
     off, silent = "-XX:+DisableAttachMechanism", "-XX:-UsePerfData"
-    unknown = "not loaded: it does not listen for tools, and has no performance data"
     cases = {
         "plain": ([], {}, "in use"),
         "start-listener": (["-XX:+StartAttachListener"], {}, "in use"),
@@ -181,8 +180,8 @@ def case_jvm_attach_options(run):
         "other-agent": ([f"-javaagent:{other}"], {}, "in use"),
         "attach-off": ([off], {}, "not loaded: its attach mechanism is off"),
         "attach-off-variable": ([], {"JAVA_TOOL_OPTIONS": off}, "not loaded: its attach mechanism is off"),
-        "no-perf-data": ([silent], {}, unknown),
-        "attach-off-unseen": ([off, silent], {}, unknown),
+        "no-perf-data": ([silent], {}, "in use"),
+        "attach-off-no-perf-data": ([off, silent], {}, "not loaded: its attach mechanism is off"),
         "load-off": (["-XX:-EnableDynamicAgentLoading"], {}, "not loaded: it loads no agents"),
         "tracer": ([f"-javaagent:{tracer}"], {}, "not loaded: it is traced by another agent already (OpenTelemetry)"),
     }
@@ -208,8 +207,7 @@ def case_jvm_attach_tmp(run):
     cases = {
         "plain": ("mode=1777", ":", "in use"),
         "noexec": ("mode=1777,noexec", ":", "in use"),  # the library lies elsewhere then
-        # Nor can the JVM write there what would tell about it.
-        "read-only": ("mode=1777", "mount -o remount,ro /tmp", "not loaded: it does not listen for tools"),
+        "read-only": ("mode=1777", "mount -o remount,ro /tmp", "not loaded: cannot write to its /tmp"),
         "not-sticky": ("mode=0777", ":", "not loaded: others may change files in its /tmp"),
         "strangers": ("mode=1777", "chown 12345 /tmp", "not loaded: others may change files in its /tmp"),
     }
