@@ -217,6 +217,10 @@ static void print_process(const cJSON *process, FILE *out)
 		sheet_add(&sheet, NULL);
 	sheet_add(&sheet, "Spans");
 	sheet_addf(&sheet, "%.0f", number_of(process, "spans"));
+	if (cJSON_GetObjectItem(process, "handovers_lost")) {
+		sheet_add(&sheet, "Hand-overs lost");
+		sheet_addf(&sheet, "%.0f", number_of(process, "handovers_lost"));
+	}
 	sheet_print(&sheet, out);
 }
 

@@ -21,6 +21,7 @@
 #define FAILURES_MAX 3                   /* then it is left alone: each one signals it */
 #define FAILURE_NS   (10 * NSEC_PER_SEC) /* between them */
 #define LOADERS_MAX  8                   /* processes at a time */
+#define READ_NS      (15 * NSEC_PER_SEC) /* between two looks at what one in use has lost */
 #define STOP_MS      1000
 
 enum phase {
@@ -42,6 +43,9 @@ struct agent {
 	unsigned int delays, failures;
 	enum jvm_loader_task task;
 	struct jvm_loader *loader;
+	struct jvm_loader *reader; /* looks at one that is in use; NULL: none does */
+	uint64_t read_ns;          /* when it is due */
+	uint64_t handovers_lost;   /* as last read; JVM_LOADER_UNKNOWN: it was not */
 	int64_t slot;
 	char state[256];
 };
@@ -52,6 +56,8 @@ struct jvm_agents {
 	struct table agents;
 	size_t n_loaders;
 	struct jvm_loader *orphans[LOADERS_MAX]; /* their JVMs are gone; NULL: free */
+	uint64_t
+		read_ns; /* when the next one may be looked at: hundreds are so one after the other */
 	uint64_t now_ns;
 };
 
@@ -91,11 +97,17 @@ __attribute__((format(printf, 3, 4))) static void agent_enter(struct agent *agen
 	va_end(args);
 }
 
+static void orphan(struct jvm_agents *a, struct jvm_loader *loader)
+{
+	for (size_t i = 0; loader && i < LOADERS_MAX; i++)
+		if (!a->orphans[i])
+			a->orphans[i] = TAKE_PTR(loader);
+}
+
 static void agent_free(struct jvm_agents *a, struct agent *agent)
 {
-	for (size_t i = 0; agent->loader && i < LOADERS_MAX; i++)
-		if (!a->orphans[i])
-			a->orphans[i] = TAKE_PTR(agent->loader);
+	orphan(a, agent->loader);
+	orphan(a, agent->reader);
 	table_remove(&a->agents, &agent->node);
 	free(agent);
 }
@@ -140,7 +152,19 @@ static bool serves(const struct jvm_agents *a, struct agent *agent)
 	return listens && (had_exchange || a->now_ns - agent->listens_ns >= SERVES_NS);
 }
 
-/* Returns 0 or a negative errno. */
+/* As jvm_loader_has_ended(): each one's losses are counted here, and nowhere else. */
+static bool loader_has_ended(struct jvm_loader *loader, struct jvm_loader_result *ret)
+{
+	if (!jvm_loader_has_ended(loader, ret))
+		return false;
+	metrics_add(METRIC_JVM_HANDOVERS_LOST, ret->newly_lost);
+	return true;
+}
+
+/*
+ * What was lost before an agent was taken over is not ours; and of two processes that look one counts.
+ * Returns 0 or a negative errno.
+ */
 static int start_loader(const struct jvm_agents *a, const struct agent *agent,
 			enum jvm_loader_task task, struct jvm_loader **ret)
 {
@@ -148,7 +172,9 @@ static int start_loader(const struct jvm_agents *a, const struct agent *agent,
 		&(struct jvm_loader_order){.task = task,
 					   .pid = agent->pid,
 					   .start_ns = agent->start_ns,
-					   .quit_handlers = quit_handlers_fd(a->quit_handlers)},
+					   .quit_handlers = quit_handlers_fd(a->quit_handlers),
+					   .lost_before = agent->reader ? JVM_LOADER_UNKNOWN
+									: agent->handovers_lost},
 		ret);
 }
 
@@ -236,14 +262,41 @@ static void agent_conclude(struct jvm_agents *a, struct agent *agent,
 	}
 }
 
+static bool agent_ends(struct jvm_agents *a, struct agent *agent, struct jvm_loader **loader,
+		       struct jvm_loader_result *ret)
+{
+	if (!loader_has_ended(*loader, ret))
+		return false;
+	jvm_loader_free(TAKE_PTR(*loader));
+	a->n_loaders--;
+	if (ret->handovers_lost != JVM_LOADER_UNKNOWN)
+		agent->handovers_lost = ret->handovers_lost;
+	return true;
+}
+
+/* Its losses stand in its JVM's memory alone, which is gone when that ends. */
+static void agent_read(struct jvm_agents *a, struct agent *agent)
+{
+	struct jvm_loader_result result;
+
+	if (agent->reader) {
+		agent_ends(a, agent, &agent->reader, &result);
+		return;
+	}
+	if (a->now_ns < agent->read_ns || a->now_ns < a->read_ns || a->n_loaders == LOADERS_MAX ||
+	    start_loader(a, agent, JVM_LOADER_READ, &agent->reader) != 0)
+		return;
+	a->n_loaders++;
+	a->read_ns = a->now_ns + NSEC_PER_SEC;
+	agent->read_ns = a->now_ns + READ_NS;
+}
+
 static void agent_follow(struct jvm_agents *a, struct agent *agent)
 {
 	struct jvm_loader_result result;
 
-	if (!jvm_loader_has_ended(agent->loader, &result))
+	if (!agent_ends(a, agent, &agent->loader, &result))
 		return;
-	jvm_loader_free(TAKE_PTR(agent->loader));
-	a->n_loaders--;
 	if (agent->was_wanted != agent->is_wanted)
 		agent_enter(agent, WAITS, "as configured for its port, in a moment");
 	else if (agent->is_wanted)
@@ -284,6 +337,7 @@ int jvm_agents_add(struct jvm_agents *a, const struct process *p, int64_t *ret_s
 	agent->proc_id = p->proc_id;
 	agent->pid = p->pid;
 	agent->start_ns = p->start_ns;
+	agent->handovers_lost = JVM_LOADER_UNKNOWN;
 	r = table_insert(&a->agents, &agent->node, p->proc_id);
 	if (r < 0) {
 		free(agent);
@@ -315,6 +369,16 @@ const char *jvm_agents_state(const struct jvm_agents *a, uint32_t proc_id)
 	return agent ? agent->state : NULL;
 }
 
+bool jvm_agents_lost(const struct jvm_agents *a, uint32_t proc_id, uint64_t *ret)
+{
+	const struct agent *agent = agent_get(a, proc_id);
+
+	if (!agent || agent->handovers_lost == JVM_LOADER_UNKNOWN)
+		return false;
+	*ret = agent->handovers_lost;
+	return true;
+}
+
 static int tick_one(struct table_node *node, void *userdata)
 {
 	struct agent *agent = container_of(node, struct agent, node);
@@ -324,6 +388,8 @@ static int tick_one(struct table_node *node, void *userdata)
 		agent_follow(a, agent);
 	else if (agent->phase == WAITS && a->now_ns >= agent->next_ns)
 		agent_load(a, agent);
+	if (agent->reader || agent->phase == IS_USED)
+		agent_read(a, agent);
 	return 0;
 }
 
@@ -333,7 +399,7 @@ void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns)
 
 	a->now_ns = now_ns;
 	for (size_t i = 0; i < LOADERS_MAX; i++) {
-		if (!a->orphans[i] || !jvm_loader_has_ended(a->orphans[i], &result))
+		if (!a->orphans[i] || !loader_has_ended(a->orphans[i], &result))
 			continue;
 		jvm_loader_free(TAKE_PTR(a->orphans[i]));
 		a->n_loaders--;
@@ -388,7 +454,7 @@ void jvm_agents_stop(struct jvm_agents *a)
 	table_walk(&a->agents, stop_one, &stop);
 	for (unsigned int ms = 0; stop.n && ms < STOP_MS; ms += 5) {
 		for (size_t i = stop.n; i-- > 0;) {
-			if (!jvm_loader_has_ended(stop.loaders[i], &result))
+			if (!loader_has_ended(stop.loaders[i], &result))
 				continue;
 			jvm_loader_free(stop.loaders[i]);
 			stop.loaders[i] = stop.loaders[--stop.n];

@@ -44,5 +44,11 @@ void jvm_agents_tick(struct jvm_agents *a, uint64_t now_ns);
 /* What the agent of a JVM is about: "in use", or why not; NULL: it is no JVM. Valid until the next call. */
 const char *jvm_agents_state(const struct jvm_agents *a, uint32_t proc_id);
 
+/*
+ * How many jobs and messages its agent has lost since it was loaded, by any daemon, as far as it was
+ * looked at: it is every few seconds. Returns false if it was not.
+ */
+bool jvm_agents_lost(const struct jvm_agents *a, uint32_t proc_id, uint64_t *ret);
+
 /* Has all that are in use switched off, so that they no longer write their slots; waits for that a moment. */
 void jvm_agents_stop(struct jvm_agents *a);

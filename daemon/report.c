@@ -212,6 +212,7 @@ static const char *process_name(const struct process *p)
 static int add_process(const struct process *p, void *userdata)
 {
 	struct process_walk *walk = userdata;
+	uint64_t lost;
 	cJSON *item;
 
 	if (walk->pid ? p->pid != walk->pid : p->state == PROCESS_NEW)
@@ -228,6 +229,8 @@ static int add_process(const struct process *p, void *userdata)
 			 ? go_units_why_not(walk->d->go, p->proc_id)
 			 : NULL);
 	add_text(item, "agent", jvm_agents_state(walk->d->jvm, p->proc_id));
+	if (jvm_agents_lost(walk->d->jvm, p->proc_id, &lost))
+		cJSON_AddNumberToObject(item, "handovers_lost", (double)lost);
 	add_text(item, "seen", p->state == PROCESS_SELECTED ? hints_seen(walk->d, p) : NULL);
 	cJSON_AddNumberToObject(item, "spans", p->resource ? (double)p->resource->spans : 0);
 	add_text(item, "container", p->container_id);

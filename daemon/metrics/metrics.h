@@ -118,7 +118,9 @@
 	X(METRIC_JVM_AGENTS_REFUSED, "jvm_agents_refused",                                         \
 	  "JVMs that take no agent: `tsunagictl processes` says why")                              \
 	X(METRIC_JVM_AGENTS_FAILED, "jvm_agents_failed",                                           \
-	  "attempts to load an agent that came to nothing")
+	  "attempts to load an agent that came to nothing")                                        \
+	X(METRIC_JVM_HANDOVERS_LOST, "jvm_handovers_lost",                                         \
+	  "jobs and messages in JVMs whose request the agent lost")
 
 #define METRICS_ENUM(id, name, help) id,
 enum metric { METRICS(METRICS_ENUM) _METRIC_MAX };

@@ -53,6 +53,7 @@ static int control_check(uint64_t address, const struct jvm_control *control,
 			control->slot % (int)sizeof(uint64_t) == 0;
 	ret->is_enabled = control->enabled;
 	ret->slot = control->slot;
+	ret->handovers_lost = control->handovers_lost;
 	snprintf(ret->reason, sizeof(ret->reason), "%.*s", (int)sizeof(control->reason),
 		 control->reason);
 	for (char *c = ret->reason; *c; c++)

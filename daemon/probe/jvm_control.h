@@ -13,7 +13,8 @@ struct jvm_control_view {
 	uint64_t address;          /* of the block */
 	bool is_loading, is_ready; /* neither: it failed */
 	bool is_enabled;
-	int64_t slot;     /* distance of a thread's slot from its thread pointer, bytes */
+	uint64_t handovers_lost; /* since it was loaded */
+	int64_t slot;            /* distance of a thread's slot from its thread pointer, bytes */
 	char reason[160]; /* why it is not ready, or what could not be hooked; may be empty */
 };
 

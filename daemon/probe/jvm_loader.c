@@ -24,14 +24,16 @@
 /* What processes are usually given. */
 #define DESCRIPTORS 1024
 
-static const char *const words[] = {
-	[JVM_LOADER_LOAD] = "load", [JVM_LOADER_ON] = "on", [JVM_LOADER_OFF] = "off"};
+static const char *const words[] = {[JVM_LOADER_LOAD] = "load",
+				    [JVM_LOADER_ON] = "on",
+				    [JVM_LOADER_OFF] = "off",
+				    [JVM_LOADER_READ] = "read"};
 static_assert(ARRAY_SIZE(words) == _JVM_LOADER_TASK_MAX, "each task has a word");
 
 struct jvm_loader {
 	pid_t pid;
-	int output; /* its standard output: "OUTCOME IS_NEW SLOT REASON" */
-	uint64_t began_ns;
+	int output; /* its standard output: "OUTCOME IS_NEW SLOT LOST REASON" */
+	uint64_t began_ns, lost_before;
 	bool is_killed;
 };
 
@@ -85,6 +87,7 @@ int jvm_loader_new(const struct jvm_loader_order *order, struct jvm_loader **ret
 	}
 	l->output = ends[0];
 	l->began_ns = now_ns(CLOCK_MONOTONIC);
+	l->lost_before = order->lost_before;
 	*ret = l;
 	return 0;
 }
@@ -99,20 +102,27 @@ void jvm_loader_free(struct jvm_loader *l)
 
 static void result_read(const struct jvm_loader *l, struct jvm_loader_result *ret)
 {
-	char text[sizeof(ret->reason) + 64];
+	char text[sizeof(ret->reason) + 96];
 	ssize_t n = read(l->output, text, sizeof(text) - 1);
 	int outcome, is_new, at = 0;
 
 	*ret = (struct jvm_loader_result){.outcome = JVM_ATTACH_FAILED};
+	ret->handovers_lost = JVM_LOADER_UNKNOWN;
 	text[n > 0 ? n : 0] = '\0';
-	if (sscanf(text, "%d %d %" SCNd64 " %n", &outcome, &is_new, &ret->slot, &at) == 3 &&
+	if (sscanf(text, "%d %d %" SCNd64 " %" SCNu64 " %n", &outcome, &is_new, &ret->slot,
+		   &ret->handovers_lost, &at) == 4 &&
 	    at > 0 && outcome >= 0 && outcome < _JVM_ATTACH_OUTCOME_MAX) {
 		ret->outcome = (enum jvm_attach_outcome)outcome;
 		ret->is_new = is_new;
 		snprintf(ret->reason, sizeof(ret->reason), "%s", text + at);
+		if (l->lost_before != JVM_LOADER_UNKNOWN &&
+		    ret->handovers_lost != JVM_LOADER_UNKNOWN &&
+		    ret->handovers_lost > l->lost_before)
+			ret->newly_lost = ret->handovers_lost - l->lost_before;
 		return;
 	}
 	ret->slot = 0;
+	ret->handovers_lost = JVM_LOADER_UNKNOWN;
 	snprintf(ret->reason, sizeof(ret->reason), "%s",
 		 l->is_killed ? "a file system or the JVM did not answer"
 			      : "the process that loads it came to a bad end");
@@ -161,6 +171,8 @@ static bool look_at(uint32_t pid, bool is_to_be_on, struct jvm_loader_result *re
 	if (r == JVM_CONTROL_NONE)
 		return false;
 	result->outcome = JVM_ATTACH_LOADED;
+	if (r == 0)
+		result->handovers_lost = view.handovers_lost;
 	if (r == JVM_CONTROL_OTHER) {
 		jvm_control_enable(pid, view.address, false);
 		explain(result, JVM_ATTACH_REFUSED,
@@ -189,6 +201,8 @@ static void switch_off(uint32_t pid, struct jvm_loader_result *result)
 	struct jvm_control_view view;
 	int r = jvm_control_find(pid, &view);
 
+	if (r == 0)
+		result->handovers_lost = view.handovers_lost;
 	if (r == 0 || r == JVM_CONTROL_OTHER)
 		r = jvm_control_enable(pid, view.address, false);
 	if (r < 0)
@@ -241,8 +255,9 @@ static void limit_descriptors(void)
 
 int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 {
-	struct jvm_loader_result result = {.outcome = JVM_ATTACH_LOADED};
-	char text[sizeof(result.reason) + 64];
+	struct jvm_loader_result result = {.outcome = JVM_ATTACH_LOADED,
+					   .handovers_lost = JVM_LOADER_UNKNOWN};
+	char text[sizeof(result.reason) + 96];
 	uint64_t pid, start_ns;
 	int length;
 
@@ -274,9 +289,12 @@ int jvm_loader_main(int n, char **arguments, const struct jvm_library *library)
 		     &result);
 	else if (!strcmp(arguments[0], words[JVM_LOADER_ON]))
 		switch_on((uint32_t)pid, &result);
+	else if (!strcmp(arguments[0], words[JVM_LOADER_READ]))
+		look_at((uint32_t)pid, false, &result);
 	else
 		switch_off((uint32_t)pid, &result);
-	length = snprintf(text, sizeof(text), "%d %d %" PRId64 " %s", (int)result.outcome,
-			  result.is_new, result.slot, result.reason);
+	length = snprintf(text, sizeof(text), "%d %d %" PRId64 " %" PRIu64 " %s",
+			  (int)result.outcome, result.is_new, result.slot, result.handovers_lost,
+			  result.reason);
 	return write(STDOUT_FILENO, text, (size_t)length) == length ? EXIT_SUCCESS : EXIT_FAILURE;
 }

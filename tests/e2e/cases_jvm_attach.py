@@ -388,6 +388,48 @@ def case_jvm_attach_off(run):
     return "as configured"
 
 
+def lost_of(daemon, process):
+    return json.loads(daemon.control("processes", str(process.pid), "--json"))["processes"][0].get("handovers_lost")
+
+
+def case_jvm_attach_lost(run):
+    """What the agents lose is a counter of the daemon's that watched, and each process's own number stays with it."""
+    front, back = java_chain(run, mode="deep", threads=16)
+    daemon = run.daemon(run.config(AUTO))
+    for process in (front, back):
+        await_agent(daemon, process)
+    wait_until(lambda: lost_of(daemon, front) == lost_of(daemon, back) == 0, 5, "nothing lost")
+    requests, nested = scaled(40), 1_100 - 1_024
+    run.load(front.port, requests, 4)
+    wait_until(lambda: (lost_of(daemon, front) or 0) >= nested * requests, 40, f"{nested * requests} lost")
+    lost, counted = lost_of(daemon, front), daemon.counters()["jvm_handovers_lost"]
+    expect(nested * requests <= lost <= (nested + 8) * requests, f"{lost} lost of {requests} requests")
+    expect(counted == lost and lost_of(daemon, back) == 0, f"counter {counted}, process {lost}, other {lost_of(daemon, back)}")
+    shown = daemon.control("processes", str(front.pid))
+    expect(re.search(rf"Hand-overs lost +{lost}\b", shown), f"tsunagictl: {shown}")
+    outcome = judge_chain(run, daemon, front, back, client_may_lack_parent=True)
+    return f"{lost} lost and told; {outcome}"
+
+
+def case_jvm_attach_lost_before(run):
+    """What was lost before a daemon came, and is lost while there is none, is no loss of its own."""
+    front, _ = java_chain(run, mode="deep", threads=16)
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, front)
+    run.load(front.port, 10, 2)
+    daemon.kill()
+    daemon = run.daemon(run.config(AUTO), name="second-daemon")
+    await_agent(daemon, front)
+    lost = lost_of(daemon, front)
+    expect(lost >= 760, f"{lost} lost by the first daemon's time")
+    expect(daemon.counters()["jvm_handovers_lost"] == 0, "counted again")
+    run.load(front.port, 10, 2, name="load-2", id="again")
+    wait_until(lambda: lost_of(daemon, front) >= lost + 760, 40, "the second daemon's")
+    counted = daemon.counters()["jvm_handovers_lost"]
+    expect(counted == lost_of(daemon, front) - lost, f"counter {counted}")
+    return f"{lost} before, {counted} since"
+
+
 def case_jvm_attach_builds(run):
     """Compilers and other JVMs that do not serve, beside the daemon: none is touched."""
     folder = run.directory / "built"

@@ -6,7 +6,8 @@
  *
  * MODE "same" (default): as above. "virtual": a virtual thread for each request (Java 21). "handover": the thread
  * that received the request returns at once, and a task in the same pool makes the call and answers. "late": so
- * from the hundredth request on, and all before as above. "long": it answers 3 s after its call. Likewise, with what calls and answers in place of that
+ * from the hundredth request on, and all before as above. "long": it answers 3 s after its call. "deep": as above, when
+ * 1,100 jobs have run one inside the other. Likewise, with what calls and answers in place of that
  * task: "future", a CompletableFuture's job in the common pool and what depends on it; "scheduled", a job 1 ms
  * later; "thread", a thread of its own; "queue", two threads that the first request starts and that take jobs from
  * a queue for ever; "timer", a java.util.Timer's one thread; "client", java.net.http's sendAsync() and what depends
@@ -27,6 +28,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -152,6 +154,16 @@ public final class Front {
 		answer(exchange, start, called);
 	}
 
+	private static void nest(int depth) {
+		if (depth > 0)
+			new FutureTask<Void>(() -> nest(depth - 1), null).run();
+	}
+
+	private void handleDeep(HttpExchange exchange) throws IOException {
+		nest(1_100);
+		handle(exchange);
+	}
+
 	private HttpHandler handler(String mode, ExecutorService pool) {
 		switch (mode) {
 		case "handover":
@@ -160,6 +172,8 @@ public final class Front {
 			return exchange -> handleLate(exchange, pool);
 		case "long":
 			return this::handleLong;
+		case "deep":
+			return this::handleDeep;
 		case "future":
 			return this::handleInFuture;
 		case "scheduled":

@@ -27,6 +27,7 @@ public final class Context {
 	static final long NOBODY = 1;
 
 	private static final AtomicLong last = new AtomicLong(NOBODY);
+	private static final AtomicLong lost = new AtomicLong();
 	private static volatile boolean isBroken;
 
 	private Context() {
@@ -40,8 +41,15 @@ public final class Context {
 		return last.incrementAndGet();
 	}
 
+	/* Whoever writes an older number than another thread writes the newer one behind it. */
 	static void lose() {
-		counters.put(LOST, counters.get(LOST) + 1);
+		long n;
+
+		lost.incrementAndGet();
+		do {
+			n = lost.get();
+			counters.put(LOST, n);
+		} while (n != lost.get());
 	}
 
 	/*
