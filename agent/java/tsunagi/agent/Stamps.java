@@ -150,10 +150,14 @@ public final class Stamps {
 		return (hash ^ hash >>> 15) & chains.length - 1;
 	}
 
+	/* Nothing is allocated under the lock: a collection would have all that wait for it spin. */
 	private static void store(Object object, long context, int how) {
 		int hash = System.identityHashCode(object);
 		int place = place(hash);
+		Stamp fresh = null;
 
+		if (context != 0 || how == MIXED || how == QUEUED)
+			fresh = new Stamp(object, gone, hash, how == MADE);
 		expunge();
 		if (!lock(place)) {
 			locks.incrementAndGet(lockOf(place) + 1);
@@ -166,8 +170,8 @@ public final class Stamps {
 				again(stamp, context, how, losses(place));
 				return;
 			}
-			if (context != 0 || how == MIXED || how == QUEUED)
-				add(object, context, hash, how);
+			if (fresh != null)
+				add(fresh, place, context, how == QUEUED);
 		} finally {
 			unlock(place);
 		}
@@ -184,16 +188,14 @@ public final class Stamps {
 	}
 
 	/* The newest stands first, the oldest goes where there are many: it has run by now, as a rule. */
-	private static void add(Object object, long context, int hash, int how) {
-		int place = place(hash);
-		Stamp stamp = new Stamp(object, gone, hash, how == MADE);
+	private static void add(Stamp stamp, int place, long context, boolean isQueued) {
 		Stamp before = null;
 		Stamp last = stamp;
 		int length = 0;
 
 		stamp.context = context;
 		stamp.losses = losses(place);
-		stamp.queued = how == QUEUED ? 1 : 0;
+		stamp.queued = isQueued ? 1 : 0;
 		stamp.next = chains[place];
 		chains[place] = stamp;
 		count.incrementAndGet();
