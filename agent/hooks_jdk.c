@@ -243,6 +243,62 @@ static const struct class_hook channel[] = {
 	AT_ENTRY("implCloseSelectableChannel", "()V", SOCKET("channelClosing", "a0")),
 };
 
+/* --- asynchronous channels */
+
+#define ASYNC            "tsunagi/agent/Async"
+#define ON_CHANNEL(call) CALL(ASYNC, call, "a0")
+
+/* Begins an operation, and may call its handler at once; without one it gives a future. */
+#define BEGINS(name, call)                                                            \
+	{                                                                             \
+		.method = name, .entry = {PLAIN(ASYNC, "calling"), call},             \
+		.exit = CALL(ASYNC, "called", "r"), .thrown = PLAIN(ASYNC, "called"), \
+		.is_finally = true                                                    \
+	}
+
+static const struct class_hook async_channel[] = {
+	{.method = "onEvent",
+	 .descriptor = "(IZ)V",
+	 .entry = {PLAIN(ASYNC, "event")},
+	 .exit = PLAIN(ASYNC, "called"),
+	 .is_finally = true},
+	BEGINS("implRead", ON_CHANNEL("reading")),
+	BEGINS("implWrite", ON_CHANNEL("writing")),
+	BEGINS("implConnect", ON_CHANNEL("connecting")),
+	AT_ENTRY("finishRead", "(Z)V", ON_CHANNEL("reading")),
+	AT_ENTRY("finishWrite", "(Z)V", ON_CHANNEL("writesOn")),
+	AT_ENTRY("finishConnect", "(Z)V", ON_CHANNEL("goesOn")),
+	AT_ENTRY("implClose", "()V", ON_CHANNEL("closing")),
+};
+
+/* What each read comes to, before its handler: the first unless there was nothing to read. */
+static const struct class_hook async_state[] = {
+	AT_ENTRY("enableReading", "()V", PLAIN(ASYNC, "done")),
+	AT_ENTRY("end", "()V", PLAIN(ASYNC, "ended")),
+};
+
+static const struct class_hook async_server[] = {
+	{.method = "onEvent",
+	 .descriptor = "(IZ)V",
+	 .entry = {PLAIN(ASYNC, "event")},
+	 .exit = PLAIN(ASYNC, "called"),
+	 .is_finally = true},
+	BEGINS("implAccept", {NULL}),
+	AT_EXIT("finishAccept", NULL, CALL(ASYNC, "accepted", "r")),
+};
+
+static const struct class_hook async_group[] = {
+	AT_ENTRY("offerTask", "(Ljava/lang/Runnable;)V", TASK("passed", "a1")),
+	AT_EXIT("pollTask", TO_JOB, CALL(ASYNC, "task", "r")),
+};
+
+static const struct class_hook async_future[] = {
+	AT_ENTRY("setResult", "(Ljava/lang/Object;)V", CALL(ASYNC, "completing", "a0")),
+	AT_ENTRY("setResult", "(Ljava/lang/Object;Ljava/lang/Throwable;)V",
+		 CALL(ASYNC, "completing", "a0")),
+	AT_EXIT("get", NULL, CALL(ASYNC, "awaited", "a0")),
+};
+
 #define DESCRIPTOR(call)                                                                    \
 	{                                                                                   \
 		.method = call, .descriptor = "(Ljava/io/FileDescriptor;)V", .loads = "a1", \
@@ -314,6 +370,11 @@ static const struct hook_class classes[] = {
 	CLASS("sun/nio/ch/ServerSocketChannelImpl", "8", "25", server_channel),
 	CLASS("sun/nio/ch/SelectorImpl", "8", "25", selector),
 	CLASS("sun/nio/ch/SocketChannelImpl", "8", "25", channel),
+	CLASS("sun/nio/ch/UnixAsynchronousSocketChannelImpl", "8", "25", async_channel),
+	CLASS("sun/nio/ch/AsynchronousSocketChannelImpl", "8", "25", async_state),
+	CLASS("sun/nio/ch/UnixAsynchronousServerSocketChannelImpl", "8", "25", async_server),
+	CLASS("sun/nio/ch/AsynchronousChannelGroupImpl", "8", "25", async_group),
+	CLASS("sun/nio/ch/PendingFuture", "8", "25", async_future),
 	CLASS("sun/nio/ch/NioSocketImpl", "17", "25", nio_socket),
 	CLASS("java/net/AbstractPlainSocketImpl", "8", "17", plain_socket),
 	CLASS("java/net/SocketInputStream", "8", "17", socket_input),

@@ -65,6 +65,7 @@ struct field {
 
 static struct field descriptor_fd = {.name = "fd", .type = "I"};
 static struct field channel_fd = {.name = "fdVal", .type = "I"};
+static struct field async_channel_fd = {.name = "fdVal", .type = "I"};
 static struct field socket_fd = {.name = "fd", .type = "Ljava/io/FileDescriptor;"};
 static struct field stream_socket = {.name = "impl", .type = "Ljava/net/AbstractPlainSocketImpl;"};
 static struct field worker_task = {.name = "firstTask", .type = "Ljava/lang/Runnable;"};
@@ -132,6 +133,13 @@ static jint JNICALL native_channel(JNIEnv *env, jclass class, jobject channel)
 	(void)class;
 
 	return field_int(env, channel, &channel_fd);
+}
+
+static jint JNICALL native_async_channel(JNIEnv *env, jclass class, jobject channel)
+{
+	(void)class;
+
+	return field_int(env, channel, &async_channel_fd);
 }
 
 static jint JNICALL native_socket(JNIEnv *env, jclass class, jobject socket)
@@ -253,6 +261,7 @@ const JNINativeMethod agent_natives[] = {
 	NATIVE("giveWay", "(I)V", native_give_way),
 	NATIVE("fd", "(Ljava/io/FileDescriptor;)I", native_fd),
 	NATIVE("channel", "(Ljava/lang/Object;)I", native_channel),
+	NATIVE("asyncChannel", "(Ljava/lang/Object;)I", native_async_channel),
 	NATIVE("socket", "(Ljava/lang/Object;)I", native_socket),
 	NATIVE("unix", "(Ljava/lang/Object;)I", native_unix),
 	NATIVE("stream", "(Ljava/lang/Object;)I", native_stream),

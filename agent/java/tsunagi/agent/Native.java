@@ -31,6 +31,9 @@ final class Native {
 	/** Of a sun.nio.ch.SocketChannelImpl; -1: it is none. */
 	static native int channel(Object channel);
 
+	/** Of a sun.nio.ch.UnixAsynchronousSocketChannelImpl; -1: it is none. */
+	static native int asyncChannel(Object channel);
+
 	/** Of a java.net.SocketImpl; -1: it has none. */
 	static native int socket(Object socket);
 

@@ -100,6 +100,42 @@ public final class Sockets {
 		}
 	}
 
+	/** The next, also if it is not ready yet: a client's socket works for whoever wrote there. */
+	static void asyncReading(int fd) {
+		if (isServer(fd))
+			reading(fd);
+		else
+			asyncGoesOn(fd);
+	}
+
+	static void asyncGoesOn(int fd) {
+		try {
+			if (isKnown(fd))
+				Local.current().work(words.get(fd) >>> SHIFT);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/* A client's socket has its writer's context already. */
+	static void asyncWritesOn(int fd) {
+		if (isServer(fd))
+			writing(fd);
+	}
+
+	private static boolean isServer(int fd) {
+		try {
+			long word = isKnown(fd) ? words.get(fd) : 0;
+
+			if (isKnown(fd) && (word & KIND) == 0)
+				word = Native.classify(fd);
+			return (word & KIND) == SERVER;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+			return false;
+		}
+	}
+
 	private static void readServer(int fd, long word) {
 		Local local = Local.current();
 
