@@ -1,7 +1,8 @@
 /*
  * Messages and streams that are no jobs: actors of Pekko and Akka, futures of Scala, and where Reactor and
  * RxJava go on in another thread. One job delivers what many requests sent, and is nobody's; a message is
- * of whoever sent it, what subscribes of whoever had it made.
+ * of whoever sent it, what subscribes of whoever had it made. And results that several requests wait for, as
+ * those of caches: who brings one runs what they do then.
  */
 #include "hooks_rows.h"
 
@@ -46,9 +47,72 @@ static const struct class_hook akka_cell[] = {
 	AROUND("invoke", "(Lakka/dispatch/Envelope;)V", TASK("resume", "a1")),
 };
 
+/* --- results that are waited for */
+
+#define NOTIFIES(name, type)                                                 \
+	{                                                                    \
+		.method = name, .descriptor = type,                          \
+		.entry = {{"notifying", "(Ljava/lang/Object;)V", "a0", NULL, \
+			   "tsunagi/agent/Loops"}},                          \
+		.exit = PLAIN(TASKS, "leave"), .is_finally = true            \
+	}
+
+/* One for each that waits. */
+static const struct class_hook waiter[] = {
+	AT_EXIT("<init>", NULL, TASK("waits", "a0")),
+};
+
+/* What brings it to them, in the classes that these extend. */
+static const struct class_hook mono_subscriber[] = {
+	NOTIFIES("complete", "(Ljava/lang/Object;)V"),
+	NOTIFIES("onComplete", "()V"),
+	NOTIFIES("onError", "(Ljava/lang/Throwable;)V"),
+};
+
+static const struct class_hook mono_inner[] = {
+	NOTIFIES("complete", "(Ljava/lang/Object;)V"),
+	NOTIFIES("complete", "()V"),
+};
+
+static const struct class_hook next_waiter[] = {
+	AT_EXIT("<init>", NULL, TASK("waits", "a0")),
+	NOTIFIES("onComplete", "()V"),
+	NOTIFIES("onError", "(Ljava/lang/Throwable;)V"),
+};
+
+static const struct class_hook sink_waiter[] = {
+	AT_EXIT("<init>", NULL, TASK("waits", "a0")),
+	NOTIFIES("error", "(Ljava/lang/Throwable;)V"),
+};
+
+static const struct class_hook empty_waiter[] = {
+	AT_EXIT("<init>", NULL, TASK("waits", "a0")),
+	NOTIFIES("complete", NULL),
+	NOTIFIES("error", "(Ljava/lang/Throwable;)V"),
+};
+
+/* One for all: where several wait it is nobody's. */
+#define RX_RESULT                                               \
+	AT_ENTRY("subscribeActual", NULL, TASK("waits", "a0")), \
+		NOTIFIES("onError", "(Ljava/lang/Throwable;)V")
+#define RX_SUCCESS  NOTIFIES("onSuccess", "(Ljava/lang/Object;)V")
+#define RX_COMPLETE NOTIFIES("onComplete", "()V")
+
+static const struct class_hook rx_single[] = {RX_RESULT, RX_SUCCESS};
+static const struct class_hook rx_maybe[] = {RX_RESULT, RX_SUCCESS, RX_COMPLETE};
+static const struct class_hook rx_completable[] = {RX_RESULT, RX_COMPLETE};
+
+static const struct class_hook vertx_future[] = {
+	AT_ENTRY("addListener", NULL, TASK("waits", "a0")),
+	NOTIFIES("tryComplete", "(Ljava/lang/Object;)Z"),
+	NOTIFIES("tryFail", "(Ljava/lang/Throwable;)Z"),
+	NOTIFIES("completeInternal", "(Ljava/lang/Object;Ljava/lang/Throwable;)Z"),
+};
+
 #define PEKKO   "org/apache/pekko/"
 #define REACTOR "reactor/core/publisher/"
 #define RX      "io/reactivex/rxjava3/internal/operators/"
+#define RX_HOT  "io/reactivex/rxjava3/subjects/"
 
 static const struct hook_class classes[] = {
 	CLASS(PEKKO "dispatch/Envelope", "1.0.1", "1.7.0", made),
@@ -74,6 +138,21 @@ static const struct hook_class classes[] = {
 	      made_and_runs),
 	CLASS(RX "completable/CompletableObserveOn$ObserveOnCompletableObserver", "3.0.13",
 	      "3.1.10", made_and_runs),
+	CLASS(REACTOR "Operators$MonoSubscriber", "3.4.41", "3.8.7", mono_subscriber),
+	CLASS(REACTOR "Operators$MonoInnerProducerBase", "3.4.41", "3.8.7", mono_inner),
+	CLASS(REACTOR "MonoCacheTime$CacheMonoSubscriber", "3.4.41", "3.8.7", waiter),
+	CLASS(REACTOR "MonoCacheInvalidateIf$CacheMonoSubscriber", "3.4.41", "3.8.7", waiter),
+	CLASS(REACTOR "MonoCacheInvalidateWhen$CacheMonoSubscriber", "3.4.41", "3.8.7", waiter),
+	CLASS(REACTOR "NextProcessor$NextInner", "3.4.41", "3.8.7", next_waiter),
+	CLASS(REACTOR "SinkOneMulticast$NextInner", "3.4.41", "3.8.7", sink_waiter),
+	CLASS(REACTOR "SinkEmptyMulticast$VoidInner", "3.4.41", "3.8.7", empty_waiter),
+	CLASS(RX "single/SingleCache", "3.0.13", "3.1.10", rx_single),
+	CLASS(RX "maybe/MaybeCache", "3.0.13", "3.1.10", rx_maybe),
+	CLASS(RX "completable/CompletableCache", "3.0.13", "3.1.10", rx_completable),
+	CLASS(RX_HOT "SingleSubject", "3.0.13", "3.1.10", rx_single),
+	CLASS(RX_HOT "MaybeSubject", "3.0.13", "3.1.10", rx_maybe),
+	CLASS(RX_HOT "CompletableSubject", "3.0.13", "3.1.10", rx_completable),
+	CLASS("io/vertx/core/impl/future/FutureImpl", "4.5.27", "5.0.7", vertx_future),
 };
 
 const struct hook_table hooks_messages = {classes, sizeof(classes) / sizeof(*classes)};

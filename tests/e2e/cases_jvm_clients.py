@@ -24,12 +24,15 @@ VERSIONS = {
 }
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
-# Where libraries have queues or workers of their own; of the latter the calls may lack a parent.
-MAY_LACK = ["disruptor", "reactor", "rxjava"]
+# One result that several requests wait for.
+SHARED = ["shared-cf", "shared-mono", "shared-mono-cache"]
+SHARED_BY_NOBODY = ["shared-netty", "shared-vertx", "shared-rxjava", "shared-rxjava-cache"]
+# Where libraries have queues or workers of their own, or who waits has no object of his own: calls may lack a parent.
+MAY_LACK = ["disruptor", "reactor", "rxjava", *SHARED_BY_NOBODY]
 BY_CALLER = ["grpc-sync", "caller", "guava-future"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
 WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
-        "akka", "scala", "reactor-cold", "rxjava-cold", *BY_CALLER, *MAY_LACK]
+        "akka", "scala", "reactor-cold", "rxjava-cold", *BY_CALLER, *MAY_LACK, *SHARED]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
 
@@ -187,3 +190,5 @@ make_way("reactor")
 make_way("grpc-sync", late=True)
 make_way("threads", java=25)
 make_way("serial", late=True)
+for _way in SHARED + SHARED_BY_NOBODY:
+    make_way(_way)

@@ -63,7 +63,20 @@ public final class Tasks {
 		}
 	}
 
-	/** The same, to who gives it back for sure: runs it, or drops it. A job may be there many times. */
+	/**
+	 * Somebody waits for a result, or is made to wait for one: what runs when it is there is of him, not of
+	 * who brings it; see Loops.notifying(). Of several for one object it is nobody's.
+	 */
+	public static void waits(Object result) {
+		try {
+			if (Context.isOn())
+				Stamps.mix(result);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** As passed(), to who gives it back for sure: runs it, or drops it. A job may be there many times. */
 	public static void queued(Object job) {
 		try {
 			if (!Context.isOn() || job == null || isPassedByChance(job))

@@ -57,7 +57,7 @@ final class Ways {
 			case "caller" -> new Homemade.ByCaller();
 			case "serial" -> new Homemade.Serial(pool());
 			case "threads" -> new Homemade.Threads(THREADS)::execute;
-			default -> throw new IllegalArgumentException(name);
+			default -> Flights.make(name);
 		};
 	}
 
