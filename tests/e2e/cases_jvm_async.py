@@ -20,7 +20,7 @@ def chain(run, group, way, home=None):
     return judge_chain(run, daemon, front, back)
 
 
-def case_of(group, way, version=None):
+def make(group, way, version=None):
     def case(run):
         need("java", "javac")
         home = version and apps.java_home(version)
@@ -34,7 +34,7 @@ def case_of(group, way, version=None):
     return case
 
 
-for _case in [case_of(group, way) for group in GROUPS for way in WAYS] + [
-        case_of(*cell) for cell in (("default", "channels", "8"), ("fixed", "channels", "11"), ("cached", "inline", "21"),
+for _case in [make(group, way) for group in GROUPS for way in WAYS] + [
+        make(*cell) for cell in (("default", "channels", "8"), ("fixed", "channels", "11"), ("cached", "inline", "21"),
                                     ("default", "waits", "25"), ("fixed", "inline", "25"))]:
     globals()[_case.__name__] = _case
