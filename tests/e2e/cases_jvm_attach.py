@@ -430,16 +430,25 @@ def case_jvm_attach_lost_before(run):
     return f"{lost} before, {counted} since"
 
 
+def maven_build(folder):
+    repository = os.environ.get("TSUNAGI_M2", "/var/cache/tsunagi/m2")
+    return ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={folder}", "-f",
+            apps.SOURCES / "clients/pom.xml", "compile"]
+
+
 def case_jvm_attach_builds(run):
-    """Compilers and other JVMs that do not serve, beside the daemon: none is touched."""
+    """Compilers, Maven and other JVMs that do not serve, beside the daemon: none is touched."""
     folder = run.directory / "built"
     daemon = run.daemon(f'discover:\n  include:\n    - {{language: jvm, cmd: "*{folder}*"}}\n{AUTO}')
-    source = apps.SOURCES / "java" / "RequestLog.java"
-    for _ in range(scaled(20)):
-        done = subprocess.run(["javac", "-d", folder, source], capture_output=True, text=True, timeout=60, check=False)
-        expect((done.returncode, done.stdout, done.stderr) == (0, "", ""), f"javac: {done}")
+    compiler = ["javac", "-d", folder, apps.SOURCES / "java" / "RequestLog.java"]
+    maven = [maven_build(folder / f"maven-{n}") for n in range(scaled(2) if apps.have("mvn") else 0)]
+    builds = [compiler] * (scaled(20) - len(maven)) + maven
+    for build in builds:
+        done = subprocess.run(build, capture_output=True, text=True, timeout=120 * PATIENCE, check=False)
+        said = (done.stdout + done.stderr).replace("\x1b[0m", "")  # Maven, of its colours, when it has none
+        expect((done.returncode, said) == (0, ""), f"{build[0]}: {done}")
     counters = daemon.counters()
-    expect(counters["processes_selected"] >= scaled(20), f"{counters['processes_selected']} seen")
+    expect(counters["processes_selected"] >= len(builds), f"{counters['processes_selected']} seen")
     touched = {name: n for name, n in counters.items() if name.startswith("jvm_agents_") and n}
     expect(not touched, f"touched: {touched}")
-    return "none of 20 compilers touched"
+    return f"none of {len(builds) - len(maven)} compilers and {len(maven)} of Maven's touched"
