@@ -101,7 +101,8 @@ static __always_inline void connection_is_made(struct bpf_sock_ops *ops)
 	const struct sock *full;
 	__u64 cookie;
 
-	if (!sk || !bpf_sk_storage_get(&insertions, sk, 0, 0))
+	/* One that is made meanwhile stays marked, and is taken in by user space. */
+	if (!sk || insert_is_closed || !bpf_sk_storage_get(&insertions, sk, 0, 0))
 		return;
 	full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
 	if (!full || is_zero_copy(full)) {

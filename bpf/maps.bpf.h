@@ -18,6 +18,11 @@ const volatile __u32 head_bytes_max = 16384;
 const volatile __u32 insert_faults;
 
 /*
+ * No connection is taken into 'sockets': written by probe/, from whatever thread, read by insert.bpf.h.
+ */
+volatile __u32 insert_is_closed;
+
+/*
  * Written by the reader when it is about to sleep: the next record then wakes it. While it is awake
  * it polls every few milliseconds and records do not wake it, which was the largest single saving
  * measured.

@@ -187,8 +187,9 @@ static void handle_unselect(void *userdata, const struct process *p)
 {
 	struct daemon *d = userdata;
 
-	propagation_drop_connections(d, p);
+	/* In this order: what has been dropped is not taken in again. */
 	probe_process_remove(d->probe, p->pid);
+	propagation_drop_connections(d, p);
 	go_units_remove(d->go, p->proc_id);
 	jvm_agents_remove(d->jvm, p->proc_id);
 	stitch_process_exit(d->stitch, p->proc_id, d->event_ns);
@@ -617,7 +618,6 @@ static void daemon_stop(struct daemon *d)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC);
 
-	/* Nobody looks at TCP's memory any more. */
 	propagation_stop(d);
 	drain(d);
 	/*
@@ -640,6 +640,7 @@ static void daemon_done(struct daemon *d)
 	event_reader_free(d->reader);
 	go_units_free(d->go);
 	jvm_agents_free(d->jvm);
+	tcp_watch_free(d->tcp_watch);
 	insert_free(d->insert);
 	waiting_free(d->waiting);
 	probe_free(d->probe);

@@ -19,6 +19,7 @@
 #include "probe/insert.h"
 #include "probe/probe.h"
 #include "probe/tcp_memory.h"
+#include "probe/tcp_watch.h"
 #include "probe/waiting.h"
 #include "service/control.h"
 #include "service/lock.h"
@@ -37,11 +38,13 @@ struct daemon {
 	struct jvm_agents *jvm;
 	struct insert *insert;               /* NULL: not wanted, or refused */
 	struct probe_refusal insert_refusal; /* why, if it was wanted */
-	struct tcp_memory_watch tcp_memory;
+	struct tcp_watch *tcp_watch;         /* NULL: nothing is inserted */
 	struct tcp_memory_groups tcp_groups;
-	uint64_t tcp_groups_ns; /* when to look at their limits again */
-	bool insert_is_suspended;
-	unsigned int insert_wakes; /* how often whoever may wait is still to be told */
+	uint64_t tcp_groups_ns;        /* when to look at their limits again */
+	unsigned int insert_shortages; /* of TCP's memory; counted by its watch's thread */
+	unsigned int insert_resumes;   /* how many of these are over, as the loop knows it */
+	unsigned int
+		insert_wakes; /* how often whoever may wait is still to be told; the thread's */
 	struct event_reader *reader;
 	struct discover *discover;
 	struct stitch *stitch;

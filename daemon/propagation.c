@@ -14,6 +14,9 @@
 /* A send that began before its connection was taken out may begin to wait a moment later. */
 #define WAKES 5
 
+/* As the loop's: there is little to do, and it must not come late on a busy machine. */
+#define WATCH_NICE -10
+
 #define LIMITS_NS (5 * NSEC_PER_SEC)
 
 bool propagation_is_wanted(const struct config *config)
@@ -25,26 +28,59 @@ bool propagation_is_wanted(const struct config *config)
 	return is_wanted;
 }
 
-static bool is_short(struct daemon *d)
+static bool is_short_now(void)
 {
 	struct tcp_memory memory;
 
 	/* What cannot be looked at may be short. */
-	if (tcp_memory_read("/proc", &memory) < 0)
-		return true;
-	tcp_memory_judge(&d->tcp_memory, &memory, now_ns(CLOCK_MONOTONIC));
-	return d->tcp_memory.is_short;
+	return tcp_memory_read("/proc", &memory) < 0 || memory.used >= memory.pressure;
 }
 
-static void note_shortage(struct daemon *d)
+static unsigned int count_shortages(const struct daemon *d)
 {
-	if (d->insert_is_suspended)
+	return __atomic_load_n(&d->insert_shortages, __ATOMIC_SEQ_CST);
+}
+
+/* Also until the loop has noticed that it is over. */
+static bool is_suspended(const struct daemon *d)
+{
+	return d->insert &&
+	       (insert_is_suspended(d->insert) || count_shortages(d) != d->insert_resumes);
+}
+
+static void suspend(struct daemon *d)
+{
+	bool is_first = !insert_is_suspended(d->insert);
+
+	/* Each time: some may have come in meanwhile. */
+	insert_suspend(d->insert);
+	if (!is_first)
 		return;
+	metrics_increment(METRIC_PROPAGATION_SUSPENDED);
+	d->insert_wakes = WAKES;
+	/* Behind that: the loop takes a shortage that is not suspended for one that is over. */
+	__atomic_add_fetch(&d->insert_shortages, 1, __ATOMIC_SEQ_CST);
 	log_warning("TCP is short of memory: requests carry no 'traceparent' to other hosts until "
 		    "there is enough");
-	metrics_increment(METRIC_PROPAGATION_SUSPENDED);
-	d->insert_is_suspended = true;
-	d->insert_wakes = WAKES;
+}
+
+/*
+ * In the watch's thread: what must not wait until the loop has time. That lets connections in again,
+ * and takes in those that are there.
+ */
+static void memory_looked_at(void *userdata, bool is_short, const bool *is_cancelled)
+{
+	struct daemon *d = userdata;
+
+	if (is_short)
+		suspend(d);
+	else if (insert_is_suspended(d->insert))
+		insert_resume(d->insert);
+	insert_drop_passed_on(d->insert);
+	if (!is_short || !d->insert_wakes)
+		return;
+	d->insert_wakes--;
+	insert_wake_all(d->insert, is_cancelled);
 }
 
 /*
@@ -53,12 +89,13 @@ static void note_shortage(struct daemon *d)
  */
 static int check(struct daemon *d, bool has_reader)
 {
+	unsigned int shortages = count_shortages(d);
 	int r = insert_check(d->insert, d->probe, has_reader, &d->insert_refusal);
 
-	if (r || !insert_why_not(d->insert) || !is_short(d))
+	if (r || !insert_why_not(d->insert))
 		return r;
-	insert_check_again(d->insert);
-	note_shortage(d);
+	if (shortages != count_shortages(d) || is_short_now())
+		insert_check_again(d->insert);
 	return 0;
 }
 
@@ -89,9 +126,12 @@ static int start(struct daemon *d)
 	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
 	if (r)
 		return r;
-	if (!is_short(d))
-		return check(d, false);
-	note_shortage(d);
+	if (!is_short_now()) {
+		r = check(d, false);
+		if (r || insert_is_checked(d->insert))
+			return r;
+	}
+	suspend(d);
 	return 0;
 }
 
@@ -115,14 +155,22 @@ int propagation_start(struct daemon *d)
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
 	why_not = why_never(d);
-	if (why_not)
+	if (why_not) {
 		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
-	return 0;
+		return 0;
+	}
+	r = tcp_watch_new(&(struct tcp_watch_options){.proc = "/proc",
+						      .is_short = insert_is_suspended(d->insert),
+						      .nice = WATCH_NICE,
+						      .looked = memory_looked_at,
+						      .userdata = d},
+			  &d->tcp_watch);
+	return r < 0 ? log_error_errno(r, "Cannot watch the memory of TCP: %m") : 0;
 }
 
 const char *propagation_why_not(const struct daemon *d)
 {
-	if (d->insert_is_suspended)
+	if (!why_never(d) && is_suspended(d))
 		return "suspended while TCP is short of memory (net.ipv4.tcp_mem)";
 	return why_never(d);
 }
@@ -165,7 +213,7 @@ bool propagation_applies(const struct daemon *d, const struct process *p)
 
 void propagation_take_connections(struct daemon *d, const struct process *p)
 {
-	if (!d->insert_is_suspended)
+	if (!is_suspended(d))
 		insert_take_connections(d->insert, p->pid);
 }
 
@@ -187,25 +235,6 @@ static int take(const struct process *p, void *userdata)
 	return 0;
 }
 
-static int wake(const struct process *p, void *userdata)
-{
-	struct daemon *d = userdata;
-
-	if (p->state == PROCESS_SELECTED && would_apply(d, p))
-		insert_wake_connections(d->insert, p->pid);
-	return 0;
-}
-
-static void suspend(struct daemon *d)
-{
-	note_shortage(d);
-	insert_suspend(d->insert);
-	if (!d->insert_wakes)
-		return;
-	d->insert_wakes--;
-	discover_walk(d->discover, wake, d);
-}
-
 /* The first time, if there was no memory for the self-test at the start. */
 static void begin_late(struct daemon *d)
 {
@@ -221,28 +250,21 @@ static void begin_late(struct daemon *d)
 	why_not = why_never(d);
 	if (why_not) {
 		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
-		d->insert_is_suspended = false;
 	}
 }
 
-static void resume(struct daemon *d)
+static void resume(struct daemon *d, unsigned int shortages)
 {
-	struct probe_refusal refusal;
-	int r;
-
 	if (!insert_is_checked(d->insert))
 		begin_late(d);
-	if (!insert_is_checked(d->insert) || why_never(d))
+	if (!insert_is_checked(d->insert))
 		return;
-	r = insert_resume(d->insert, &refusal);
-	if (r) {
-		errno = r < 0 ? -r : EOPNOTSUPP;
-		log_ratelimited(LOG_LEVEL_WARNING,
-				"Cannot take connections in again, trying later: %m");
+	d->insert_resumes = shortages;
+	if (why_never(d)) {
+		tcp_watch_free(TAKE_PTR(d->tcp_watch));
 		return;
 	}
 	log_info("TCP has enough memory: requests carry 'traceparent' to other hosts");
-	d->insert_is_suspended = false;
 	discover_walk(d->discover, take, d);
 }
 
@@ -277,21 +299,22 @@ static void look_at_limits(struct daemon *d, uint64_t now)
 
 void propagation_tick(struct daemon *d, uint64_t now)
 {
+	unsigned int shortages = count_shortages(d);
+
 	if (why_never(d))
 		return;
-	if (is_short(d))
-		suspend(d);
-	else if (d->insert_is_suspended)
-		resume(d);
-	insert_drop_passed_on(d->insert);
+	/* Counted before it is looked at: what comes in between is another one. */
+	if (shortages != d->insert_resumes && !insert_is_suspended(d->insert))
+		resume(d, shortages);
 	look_at_limits(d, now);
 }
 
-/* Whoever would come to wait for memory while the daemon ends is told now. */
+/* Nobody looks at TCP's memory any more, and whoever would come to wait for some is told now. */
 void propagation_stop(struct daemon *d)
 {
+	tcp_watch_free(TAKE_PTR(d->tcp_watch));
 	if (why_never(d))
 		return;
 	insert_suspend(d->insert);
-	discover_walk(d->discover, wake, d);
+	insert_wake_all(d->insert, NULL);
 }

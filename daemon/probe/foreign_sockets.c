@@ -1,4 +1,4 @@
-/* TCP connections of another process; see foreign_sockets.h. */
+/* TCP connections of other processes; see foreign_sockets.h. */
 #include "probe/foreign_sockets.h"
 
 #include <dirent.h>
@@ -17,18 +17,26 @@
 #include "base/util.h"
 
 #define SOCKETS_MAX  4096      /* of one process, unless all are asked for */
-#define LINES_MAX    (1 << 20) /* of its network's tables */
+#define BATCH_MAX    65536     /* of all processes, before the tables are read for them */
+#define LINES_MAX    (1 << 20) /* of a network's tables */
+#define LOOK_LINES   1024      /* whether it is cancelled */
+#define TABLE_BYTES  65536     /* read at once; the kernel gives what it has for a page */
 #define PORTS        65536
 #define LISTEN_STATE 10 /* TCP_LISTEN, include/net/tcp_states.h */
 
 struct candidate {
 	uint64_t inode;
-	int fd; /* in the other process */
+	uint32_t pid;
+	int fd; /* in that process */
 	uint16_t port;
 	bool is_connection; /* of a wanted state */
 };
 
+/* Of processes of one network. */
 struct candidates {
+	const struct foreign_sockets *wanted;
+	foreign_socket_fn fn;
+	void *userdata;
 	struct candidate *items;
 	size_t n, size;
 	uint8_t listens[PORTS / 8]; /* bits, by port */
@@ -38,7 +46,14 @@ struct candidates {
 DEFINE_CLEANUP(DIR *, closedir)
 DEFINE_CLEANUP(FILE *, fclose)
 
-static int add(struct candidates *c, uint64_t inode, int fd)
+static bool is_cancelled(const struct candidates *c)
+{
+	const bool *cancelled = c->wanted->is_cancelled;
+
+	return cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED);
+}
+
+static int add(struct candidates *c, const struct candidate *one)
 {
 	if (c->n == c->size) {
 		size_t size = c->size ? 2 * c->size : 64;
@@ -49,23 +64,25 @@ static int add(struct candidates *c, uint64_t inode, int fd)
 		c->items = items;
 		c->size = size;
 	}
-	c->items[c->n++] = (struct candidate){.inode = inode, .fd = fd};
+	c->items[c->n++] = *one;
 	return 0;
 }
 
-/* All sockets that the process has, of whatever kind, by the names of its descriptors. */
-static int find_sockets(struct candidates *c, const struct foreign_sockets *wanted)
+/* All sockets that a process has, of whatever kind, by the names of its descriptors. */
+static int find_sockets(struct candidates *c, uint32_t pid)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
 	const struct dirent *entry;
 	char path[64], target[40];
+	size_t before = c->n;
 
-	snprintf(path, sizeof(path), "/proc/%u/fd", wanted->pid);
+	snprintf(path, sizeof(path), "/proc/%u/fd", pid);
 	dir = opendir(path);
 	if (!dir)
-		return -errno;
+		return 0;
 	while ((entry = readdir(dir))) {
 		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		struct candidate one = {.pid = pid};
 		unsigned long long inode;
 		int r;
 
@@ -74,25 +91,34 @@ static int find_sockets(struct candidates *c, const struct foreign_sockets *want
 		target[length] = '\0';
 		if (sscanf(target, "socket:[%llu]", &inode) != 1)
 			continue;
-		if (!wanted->is_unbounded && c->n == SOCKETS_MAX) {
+		if (!c->wanted->is_unbounded && c->n - before == SOCKETS_MAX) {
 			c->n_missed++;
 			return 0;
 		}
-		r = add(c, inode, atoi(entry->d_name));
+		one.inode = inode;
+		one.fd = atoi(entry->d_name);
+		r = add(c, &one);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_inodes(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
 	return x->inode < y->inode ? -1 : x->inode > y->inode;
 }
 
-/* One socket may have several descriptors. */
+static int compare_pids(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* One socket may have several descriptors, also in several processes. */
 static void note_connection(struct candidates *c, uint64_t inode, uint16_t port)
 {
 	size_t from = 0, to = c->n;
@@ -111,47 +137,89 @@ static void note_connection(struct candidates *c, uint64_t inode, uint16_t port)
 	}
 }
 
-/* "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 627 ..." */
-static void note_line(struct candidates *c, const char *line, uint32_t states)
-{
-	unsigned long long inode;
-	unsigned int port, state;
+/* --- the tables: /proc/PID/net/tcp, of the network that the process is in */
 
-	if (sscanf(line,
-		   " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %llu",
-		   &port, &state, &inode) != 3 ||
-	    port >= PORTS || state > 31)
+/* Where the n-th word behind this place begins. */
+static const char *skip_words(const char *at, unsigned int n)
+{
+	at += strspn(at, " ");
+	while (n--) {
+		at += strcspn(at, " ");
+		at += strspn(at, " ");
+	}
+	return at;
+}
+
+/*
+ * "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 627 ...", a
+ * hundred thousand times: sscanf() takes ten times as long.
+ */
+static void note_line(struct candidates *c, const char *line)
+{
+	const char *local = skip_words(line, 1), *colon = strchr(local, ':');
+	unsigned long port, state;
+	uint64_t inode;
+
+	if (!colon)
+		return;
+	port = strtoul(colon + 1, NULL, 16);
+	local = skip_words(local, 2);
+	state = strtoul(local, NULL, 16);
+	inode = strtoull(skip_words(local, 6), NULL, 10);
+	if (port >= PORTS || state > 31)
 		return;
 	if (state == LISTEN_STATE)
 		c->listens[port / 8] |= (uint8_t)(1U << port % 8);
-	else if (inode && (states & 1U << state))
+	else if (inode && (c->wanted->states & 1U << state))
 		note_connection(c, inode, (uint16_t)port);
 }
 
-static int read_table(struct candidates *c, const struct foreign_sockets *wanted, const char *name)
+static int read_table(struct candidates *c, uint32_t pid, const char *name)
 {
 	_cleanup_(fclosep) FILE *file = NULL;
+	_cleanup_(freep) char *buffer = malloc(TABLE_BYTES);
 	char path[64], line[512];
 	unsigned int n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%u/net/%s", wanted->pid, name);
+	if (!buffer)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/%u/net/%s", pid, name);
 	file = fopen(path, "re");
 	if (!file)
-		return errno == ENOENT ? 0 : -errno; /* a kernel without IPv6 */
+		return -errno;
+	setvbuf(file, buffer, _IOFBF, TABLE_BYTES);
 	while (fgets(line, sizeof(line), file)) {
+		if (n % LOOK_LINES == 0 && is_cancelled(c))
+			break;
 		if (n++ == LINES_MAX) {
 			c->n_missed++;
 			break;
 		}
-		note_line(c, line, wanted->states);
+		note_line(c, line);
 	}
+	fclose(TAKE_PTR(file)); /* before its buffer */
 	return 0;
 }
 
-static bool is_wanted(const struct candidates *c, const struct candidate *one, bool with_bound)
+/* By any of the processes that are in that network: the others may have ended. */
+static int read_tables(struct candidates *c, const uint32_t *pids, size_t n)
+{
+	int r = -ESRCH;
+
+	while (n && r < 0 && r != -ENOMEM)
+		r = read_table(c, pids[--n], "tcp");
+	/* There are kernels without IPv6. */
+	if (r == 0)
+		read_table(c, pids[n], "tcp6");
+	return r == -ENOMEM ? r : 0;
+}
+
+/* --- the connections */
+
+static bool is_wanted(const struct candidates *c, const struct candidate *one)
 {
 	return one->is_connection &&
-	       (with_bound || !(c->listens[one->port / 8] & 1U << one->port % 8));
+	       (c->wanted->with_bound || !(c->listens[one->port / 8] & 1U << one->port % 8));
 }
 
 /* The descriptor may be another one by now. */
@@ -166,52 +234,136 @@ static bool is_same(int fd, uint64_t inode)
 	       protocol == IPPROTO_TCP;
 }
 
-static int visit(struct candidates *c, const struct foreign_sockets *wanted, foreign_socket_fn fn,
-		 void *userdata)
+static void visit(struct candidates *c, const struct candidate *one, int pidfd)
 {
-	_cleanup_(closep) int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)wanted->pid, 0);
+	_cleanup_(closep) int fd = (int)syscall(SYS_pidfd_getfd, pidfd, one->fd, 0);
 
-	if (pidfd < 0)
-		return -errno;
-	for (size_t i = 0; i < c->n; i++) {
-		_cleanup_(closep) int fd = -1;
-
-		if (!is_wanted(c, &c->items[i], wanted->with_bound))
-			continue;
-		fd = (int)syscall(SYS_pidfd_getfd, pidfd, c->items[i].fd, 0);
-		if (fd < 0 && errno != EBADF)
-			c->n_missed++;
-		if (fd >= 0 && is_same(fd, c->items[i].inode))
-			fn(userdata, fd);
-	}
-	return c->n_missed;
+	if (fd < 0 && errno != EBADF && errno != ESRCH)
+		c->n_missed++;
+	if (fd >= 0 && is_same(fd, one->inode))
+		c->fn(c->userdata, one->pid, fd);
 }
 
-static int read_tables(struct candidates *c, const struct foreign_sockets *wanted)
+static void visit_all(struct candidates *c)
 {
-	int r = read_table(c, wanted, "tcp");
+	_cleanup_(closep) int pidfd = -1;
+	uint32_t pid = 0;
 
-	return r < 0 ? r : read_table(c, wanted, "tcp6");
+	for (size_t i = 0; i < c->n && !is_cancelled(c); i++) {
+		const struct candidate *one = &c->items[i];
+
+		if (!is_wanted(c, one))
+			continue;
+		if (pid != one->pid) {
+			pid = one->pid;
+			closep(&pidfd);
+			pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+		}
+		if (pidfd >= 0)
+			visit(c, one, pidfd);
+	}
+}
+
+/* Those that were found in processes, which are 'n' of one network. */
+static int do_batch(struct candidates *c, const uint32_t *pids, size_t n)
+{
+	int r;
+
+	/* Most have none when they are met: the tables may be long. */
+	if (!c->n)
+		return 0;
+	qsort(c->items, c->n, sizeof(*c->items), compare_inodes);
+	r = read_tables(c, pids, n);
+	if (r == 0) {
+		qsort(c->items, c->n, sizeof(*c->items), compare_pids);
+		visit_all(c);
+	}
+	c->n = 0;
+	memset(c->listens, 0, sizeof(c->listens));
+	return r;
+}
+
+static int do_network(struct candidates *c, const uint32_t *pids, size_t n)
+{
+	size_t begin = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0 && !is_cancelled(c); i++) {
+		r = find_sockets(c, pids[i]);
+		if (r == 0 && (c->n >= BATCH_MAX || i + 1 == n)) {
+			r = do_batch(c, pids + begin, i + 1 - begin);
+			begin = i + 1;
+		}
+	}
+	return r;
+}
+
+/* --- networks */
+
+struct member {
+	uint64_t network; /* inode of its namespace */
+	uint32_t pid;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	if (x->network != y->network)
+		return x->network < y->network ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Those that are still there, by their networks, and each once. */
+static size_t find_members(const struct foreign_sockets *wanted, struct member *members)
+{
+	size_t n = 0, unique = 0;
+
+	for (size_t i = 0; i < wanted->n_pids; i++) {
+		char path[64];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%u/ns/net", wanted->pids[i]);
+		if (stat(path, &st) == 0)
+			members[n++] = (struct member){st.st_ino, wanted->pids[i]};
+	}
+	qsort(members, n, sizeof(*members), compare_members);
+	for (size_t i = 0; i < n; i++)
+		if (!unique || compare_members(&members[unique - 1], &members[i]) != 0)
+			members[unique++] = members[i];
+	return unique;
+}
+
+static int do_members(struct candidates *c, const struct member *members, size_t n, uint32_t *pids)
+{
+	size_t begin = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		pids[i] = members[i].pid;
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (i + 1 == n || members[i + 1].network != members[i].network) {
+			r = do_network(c, pids + begin, i + 1 - begin);
+			begin = i + 1;
+		}
+	return r;
 }
 
 int foreign_sockets_each(const struct foreign_sockets *wanted, foreign_socket_fn fn, void *userdata)
 {
-	struct candidates *c = calloc(1, sizeof(*c));
+	_cleanup_(freep) struct member *members = calloc(wanted->n_pids + 1, sizeof(*members));
+	_cleanup_(freep) uint32_t *pids = calloc(wanted->n_pids + 1, sizeof(*pids));
+	_cleanup_(freep) struct candidates *c = calloc(1, sizeof(*c));
 	int r;
 
-	if (!c)
+	if (!members || !pids || !c)
 		return -ENOMEM;
-	r = find_sockets(c, wanted);
-	/* Most have none when they are met: the tables may be long. */
-	if (r >= 0 && c->n) {
-		qsort(c->items, c->n, sizeof(*c->items), compare);
-		r = read_tables(c, wanted);
-		if (r >= 0)
-			r = visit(c, wanted, fn, userdata);
-	}
+	c->wanted = wanted;
+	c->fn = fn;
+	c->userdata = userdata;
+	r = do_members(c, members, find_members(wanted, members), pids);
 	free(c->items);
-	free(c);
-	return r;
+	return r < 0 ? r : c->n_missed;
 }
 
 bool foreign_sockets_are_reachable(uint32_t pid)

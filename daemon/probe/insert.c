@@ -20,6 +20,7 @@
 #include "metrics/metrics.h"
 #include "probe/foreign_sockets.h"
 #include "probe/insert_check.h"
+#include "probe/taker.h"
 #include "probe/tap.h"
 
 #define HIERARCHIES_MAX 4  /* there is one; it may be mounted several times, or in parts */
@@ -31,7 +32,9 @@
 #define CONNECTING (1U << TCP_SYN_SENT)
 
 struct insert {
-	struct bpf_map *sockets, *insertions, *passed_on;
+	struct bpf_map *sockets, *insertions, *passed_on, *procs;
+	uint32_t *is_closed; /* shared with the kernel side; written by one thread, see insert.h */
+	struct taker *taker;
 	const struct bpf_program *connection, *message;
 	struct bpf_link *links[HIERARCHIES_MAX];
 	size_t n_links;
@@ -97,6 +100,12 @@ static int attach_connections(struct insert *i, struct probe_refusal *ret_refusa
 	return INSERT_REFUSED;
 }
 
+static void detach_connections(struct insert *i)
+{
+	while (i->n_links)
+		bpf_link__destroy(i->links[--i->n_links]);
+}
+
 /* --- sockets */
 
 static bool is_in_map(void *userdata, int fd)
@@ -127,7 +136,17 @@ static bool is_in_state(int fd, unsigned int states)
 	       (states & 1U << info.tcpi_state);
 }
 
-static void take_socket(void *userdata, int fd)
+/* Whether it may be taken in: user space may have thought better of it in another thread. */
+static bool is_open_for(const struct insert *i, uint32_t pid)
+{
+	struct proc proc = {0};
+
+	return !insert_is_suspended(i) &&
+	       bpf_map__lookup_elem(i->procs, &pid, sizeof(pid), &proc, sizeof(proc), 0) == 0 &&
+	       (proc.flags & PROC_PROPAGATES);
+}
+
+static void take_socket(void *userdata, uint32_t pid, int fd)
 {
 	struct insert *i = userdata;
 	struct insertion insertion = {0};
@@ -155,52 +174,108 @@ static void take_socket(void *userdata, int fd)
 		return;
 	r = bpf_map__update_elem(i->sockets, &cookie, sizeof(cookie), &value, sizeof(value),
 				 BPF_NOEXIST);
-	if (r < 0 && r != -EEXIST)
+	/* The peer may have ended it meanwhile. */
+	if (r < 0 && r != -EEXIST && is_in_state(fd, CONNECTED))
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
+	/* Whoever empties the map does so behind what is looked at here. */
+	if (!is_open_for(i, pid))
+		bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0);
 }
 
-static void drop_socket(void *userdata, int fd)
+static void drop_socket(void *userdata, uint32_t pid, int fd)
 {
 	const struct insert *i = userdata;
 	socklen_t length = sizeof(uint64_t);
 	uint64_t cookie;
+
+	(void)pid;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0)
 		bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0);
 }
 
 /* Whoever waits for room is told of it whenever this is set, to whatever it is set. */
-static void wake_socket(void *userdata, int fd)
+static void wake_socket(void *userdata, uint32_t pid, int fd)
 {
 	socklen_t length = sizeof(int);
 	int lowat;
 
 	(void)userdata;
+	(void)pid;
 	if (getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, &length) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, length);
 }
 
-void insert_take_connections(struct insert *i, uint32_t pid)
+void insert_take_now(struct insert *i, const uint32_t *pids, size_t n, const bool *is_cancelled)
 {
-	struct foreign_sockets wanted = {.pid = pid, .states = CONNECTING | CONNECTED};
+	struct foreign_sockets wanted = {.pids = pids,
+					 .n_pids = n,
+					 .states = CONNECTING | CONNECTED,
+					 .is_cancelled = is_cancelled};
 	int r = foreign_sockets_each(&wanted, take_socket, i);
 
-	if (r > 0)
-		metrics_add(METRIC_PROPAGATION_CONNECTIONS_MISSED, (uint64_t)r);
+	/* Without memory it is not known how many. */
+	if (r)
+		metrics_add(METRIC_PROPAGATION_CONNECTIONS_MISSED, r > 0 ? (uint64_t)r : 1);
+}
+
+static void take_processes(void *userdata, const uint32_t *pids, size_t n, const bool *is_cancelled)
+{
+	insert_take_now(userdata, pids, n, is_cancelled);
+}
+
+void insert_take_connections(struct insert *i, uint32_t pid)
+{
+	if (!taker_add(i->taker, pid))
+		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
 }
 
 void insert_drop_connections(struct insert *i, uint32_t pid)
 {
 	struct foreign_sockets wanted = {
-		.pid = pid, .states = ~0U, .with_bound = true, .is_unbounded = true};
+		.pids = &pid, .n_pids = 1, .states = ~0U, .with_bound = true, .is_unbounded = true};
 
 	foreign_sockets_each(&wanted, drop_socket, i);
 }
 
 void insert_wake_connections(struct insert *i, uint32_t pid)
 {
-	struct foreign_sockets wanted = {.pid = pid, .states = ~0U, .is_unbounded = true};
+	struct foreign_sockets wanted = {
+		.pids = &pid, .n_pids = 1, .states = ~0U, .is_unbounded = true};
 
+	foreign_sockets_each(&wanted, wake_socket, i);
+}
+
+/* All processes that propagate; returns how many, at most 'size'. Some may be there twice. */
+static size_t find_processes(const struct insert *i, uint32_t *pids, size_t size)
+{
+	const uint32_t *at = NULL;
+	uint32_t pid, next;
+	size_t n = 0;
+
+	/* Where the one before has ended meanwhile, the map is gone through from its start. */
+	while (n < size && bpf_map__get_next_key(i->procs, at, &next, sizeof(next)) == 0) {
+		struct proc proc = {0};
+
+		pid = next;
+		at = &pid;
+		bpf_map__lookup_elem(i->procs, &pid, sizeof(pid), &proc, sizeof(proc), 0);
+		if (proc.flags & PROC_PROPAGATES)
+			pids[n++] = pid;
+	}
+	return n;
+}
+
+void insert_wake_all(struct insert *i, const bool *is_cancelled)
+{
+	size_t size = 2 * (size_t)bpf_map__max_entries(i->procs);
+	_cleanup_(freep) uint32_t *pids = calloc(size, sizeof(*pids));
+	struct foreign_sockets wanted = {
+		.pids = pids, .states = ~0U, .is_unbounded = true, .is_cancelled = is_cancelled};
+
+	if (!pids)
+		return;
+	wanted.n_pids = find_processes(i, pids, size);
 	foreign_sockets_each(&wanted, wake_socket, i);
 }
 
@@ -219,18 +294,12 @@ void insert_drop_passed_on(struct insert *i)
 
 /* --- while there must be none */
 
-static void detach_connections(struct insert *i)
-{
-	while (i->n_links)
-		bpf_link__destroy(i->links[--i->n_links]);
-}
-
 void insert_suspend(struct insert *i)
 {
 	uint64_t cookie, next;
 	const uint64_t *at = NULL;
 
-	detach_connections(i);
+	__atomic_store_n(i->is_closed, 1, __ATOMIC_SEQ_CST);
 	/* Where the one before has closed meanwhile, the map is gone through from its start. */
 	for (size_t n = 0; n < 2 * (size_t)bpf_map__max_entries(i->sockets); n++) {
 		int r = bpf_map__get_next_key(i->sockets, at, &next, sizeof(next));
@@ -244,9 +313,14 @@ void insert_suspend(struct insert *i)
 	}
 }
 
-int insert_resume(struct insert *i, struct probe_refusal *ret_refusal)
+void insert_resume(struct insert *i)
 {
-	return i->n_links ? 0 : attach_connections(i, ret_refusal);
+	__atomic_store_n(i->is_closed, 0, __ATOMIC_SEQ_CST);
+}
+
+bool insert_is_suspended(const struct insert *i)
+{
+	return __atomic_load_n(i->is_closed, __ATOMIC_SEQ_CST);
 }
 
 /* --- start */
@@ -412,6 +486,7 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	_cleanup_(insert_freep) struct insert *i = calloc(1, sizeof(*i));
 	struct bpf_object *object = probe_object(p);
 	const char *refusal = probe_insert_refusal(p);
+	int r;
 
 	if (!i)
 		return -ENOMEM;
@@ -424,6 +499,11 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	i->passed_on = bpf_object__find_map_by_name(object, "passed_on");
 	i->message = bpf_object__find_program_by_name(object, "in_message");
 	i->connection = bpf_object__find_program_by_name(object, "in_connection");
+	i->procs = bpf_object__find_map_by_name(object, "procs");
+	i->is_closed = probe_insert_gate(p);
+	r = taker_new(take_processes, i, &i->taker);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(i);
 	return 0;
 }
@@ -432,6 +512,7 @@ void insert_free(struct insert *i)
 {
 	if (!i)
 		return;
+	taker_free(i->taker);
 	detach_connections(i);
 	free(i);
 }

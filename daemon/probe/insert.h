@@ -74,19 +74,24 @@ bool insert_has_all_groups(const struct insert *i);
 const char *insert_why_not(const struct insert *i);
 
 /*
- * Takes in the connections that a process has made already, or is making. Must not be called while
- * it is suspended.
+ * Takes in the connections that a process has made already, or is making, if it still propagates
+ * then: a moment later, in a thread of its own, since the tables of its network may be long. None
+ * while it is suspended.
  */
 void insert_take_connections(struct insert *i, uint32_t pid);
+/* What that thread does; 'is_cancelled' as in foreign_sockets.h. */
+void insert_take_now(struct insert *i, const uint32_t *pids, size_t n, const bool *is_cancelled);
 
 /*
  * Takes all connections out, and no new ones in: each has its own functions again. May be called
- * again for those that came in meanwhile. insert_resume() takes new ones in again; as insert_new().
+ * again for those that came in meanwhile. insert_resume() lets new ones in again. By any thread, but
+ * by one at a time.
  */
 void insert_suspend(struct insert *i);
-int insert_resume(struct insert *i, struct probe_refusal *ret_refusal);
+void insert_resume(struct insert *i);
+bool insert_is_suspended(const struct insert *i);
 
-/* Takes the connections of one process out. */
+/* Takes the connections of one process out. It propagates no more: else some may come in again. */
 void insert_drop_connections(struct insert *i, uint32_t pid);
 
 /*
@@ -100,3 +105,5 @@ void insert_drop_passed_on(struct insert *i);
  * that nobody would tell of. This tells.
  */
 void insert_wake_connections(struct insert *i, uint32_t pid);
+/* Of all processes that propagate; by any thread. 'is_cancelled' as in foreign_sockets.h. */
+void insert_wake_all(struct insert *i, const bool *is_cancelled);

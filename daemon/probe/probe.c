@@ -204,6 +204,11 @@ const char *probe_insert_refusal(const struct probe *p)
 	return p->insert_refusal[0] ? p->insert_refusal : NULL;
 }
 
+uint32_t *probe_insert_gate(struct probe *p)
+{
+	return p->tap.insert_is_closed;
+}
+
 /* Returns 0, TAP_REFUSED with the reason kept, or a negative errno, with the reason kept too. */
 static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel,
 		   const struct probe_options *o)

@@ -79,8 +79,7 @@ static void test_no_room(void **state)
 
 static void test_suspend(void **state)
 {
-	struct probe_refusal refusal;
-
+	struct probe_process self = {.pid = (uint32_t)getpid(), .proc_id = 5};
 	(void)state;
 	if (!insert)
 		skip();
@@ -91,9 +90,18 @@ static void test_suspend(void **state)
 	assert_false(is_inserted_into());
 	for (int i = 0; i < 3; i++)
 		assert_false(request_has_line());
+	/* By whom it was not told in time. */
+	take_connections();
+	assert_false(is_inserted_into());
 	insert_suspend(insert);
-	assert_int_equal(insert_resume(insert, &refusal), 0);
-	insert_take_connections(insert, (uint32_t)getpid());
+	insert_resume(insert);
+	self.propagates = false;
+	assert_int_equal(probe_process_set(probe, &self), 0);
+	take_connections();
+	assert_false(is_inserted_into());
+	self.propagates = true;
+	assert_int_equal(probe_process_set(probe, &self), 0);
+	take_connections();
 	assert_true(is_inserted_into());
 	for (int i = 0; i < 3; i++)
 		assert_true(request_has_line());
@@ -104,8 +112,8 @@ static void test_suspend(void **state)
 	open_ends(0);
 	assert_false(is_inserted_into());
 	assert_false(request_has_line());
-	assert_int_equal(insert_resume(insert, &refusal), 0);
-	insert_take_connections(insert, (uint32_t)getpid());
+	insert_resume(insert);
+	take_connections();
 	assert_true(request_has_line());
 	close_ends();
 	assert_int_equal(counter("out_of_step"), 0);
@@ -137,14 +145,13 @@ static void test_suspend_failed_send(void **state)
 	assert_int_equal(errno, EAGAIN);
 	assert_int_equal(counter("out_of_step"), before + 1);
 	close_ends();
-	assert_int_equal(insert_resume(insert, &(struct probe_refusal){0}), 0);
+	insert_resume(insert);
 }
 
 /* Many of them. */
 static void test_suspend_many(void **state)
 {
 	static int clients[400], servers[400];
-	struct probe_refusal refusal;
 
 	(void)state;
 	if (!insert)
@@ -159,8 +166,8 @@ static void test_suspend_many(void **state)
 		e.client = clients[i];
 		assert_false(is_inserted_into());
 	}
-	assert_int_equal(insert_resume(insert, &refusal), 0);
-	insert_take_connections(insert, (uint32_t)getpid());
+	insert_resume(insert);
+	take_connections();
 	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
 		e.client = clients[i];
 		assert_true(is_inserted_into());
@@ -205,7 +212,7 @@ static void test_foreign(void **state)
 	assert_int_equal(bpf_map_update_elem(map, &key, &value, BPF_ANY), 0);
 	insert_suspend(insert);
 	assert_false(request_has_line());
-	assert_int_equal(insert_resume(insert, &(struct probe_refusal){0}), 0);
+	insert_resume(insert);
 	close_ends();
 	close(map);
 }

@@ -216,6 +216,27 @@ def socket_maps(process):
     return ids
 
 
+def sockets_inside(daemon):
+    """Cookies of the connections that are in the daemon's map."""
+    maps = socket_maps(daemon)
+    expect(len(maps) == 1, f"maps of sockets: {maps}")
+    told = subprocess.run(["bpftool", "-j", "map", "dump", "id", str(maps.pop())], capture_output=True, text=True,
+                          check=True).stdout
+    return {int.from_bytes(bytes(int(b, 16) for b in one["key"]), "little") for one in json.loads(told)}
+
+
+def wait_for_sockets(daemon, process, port):
+    """Until the connections that a process has made to a port are in the map: another thread of the daemon does it."""
+    def made():
+        told = subprocess.run(["ss", "-tenpH", "state", "established", f"dport = :{port}"], capture_output=True, text=True,
+                              check=True).stdout
+        return {int(re.search(r"\bsk:(\w+)", line).group(1), 16) for line in told.splitlines()
+                if f"pid={process.pid}," in line}
+
+    wait_until(lambda: made() <= sockets_inside(daemon), 10, "connections that are taken in")
+    return len(made())
+
+
 def cookies_of(process):
     """Of the TCP connections that a process has, by ss."""
     told = subprocess.run(["ss", "-tenpH"], capture_output=True, text=True, check=True).stdout
@@ -255,11 +276,7 @@ discover:
     need_propagation(daemon)
     for name, front in fronts.items():
         run.load(front.port, 200, 8, name=f"load-{name}", prefix=f"/{name}/", id=f"{name}-{{n}}")
-    maps = socket_maps(daemon)
-    expect(len(maps) == 1, f"maps of sockets: {maps}")
-    told = subprocess.run(["bpftool", "-j", "map", "dump", "id", str(maps.pop())], capture_output=True, text=True,
-                          check=True).stdout
-    inside = {int.from_bytes(bytes(int(b, 16) for b in one["key"]), "little") for one in json.loads(told)}
+    inside = sockets_inside(daemon)
     cookies = {name: cookies_of(process) for name, process in {**fronts, "back": back}.items()}
     expect(inside and inside <= cookies["on"], f"{len(inside - cookies['on'])} of {len(inside)} sockets are not of 'on'")
     for name in ("off", "left", "back"):
@@ -301,11 +318,12 @@ def case_insert_killed(run):
 
 def case_insert_late(run):
     """Connections that are older than the daemon: their requests have the header, from the third one on at the latest."""
-    need("go")
+    need("go", "ss", "bpftool")
     front, back = go_chain(run)
     run.load(front.port, 64, 8, name="before", prefix="/x/", id="before-{n}")
     daemon = run.daemon(config=run.config(ON))
     need_propagation(daemon)
+    expect(wait_for_sockets(daemon, front, back.port), "no connection is older than the daemon")
     run.load(front.port, scaled(2_000), 8)
     time.sleep(1.5)
     run.stop_apps()

@@ -2,6 +2,7 @@
 daemon's start and at its end."""
 
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ import time
 import apps
 import judge
 from cases_chains import go_chain, need
-from cases_insert import ON, need_propagation, process_state
+from cases_insert import ON, need_propagation, process_state, sockets_inside, wait_for_sockets
 from cases_insert_hand import Peer
 from containers import cgroup_root
 from harness import BIN, Daemon, Skip, expect, wait_until
@@ -171,8 +172,8 @@ def propagation(daemon):
 def case_insert_short_start(run):
     """TCP is short of memory when the daemon starts, as far as it is told: nothing is tried and nothing taken in; when
     there is enough the self-test is made, and the header is in all requests, also on connections that are there."""
-    need("go", "unshare")
-    front, _ = go_chain(run)
+    need("go", "unshare", "ss", "bpftool")
+    front, back = go_chain(run)
     limits = run.directory / "tcp_mem"
     limits.write_text("0 0 0\n", encoding="ascii")
     shown = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
@@ -187,6 +188,7 @@ def case_insert_short_start(run):
     checks = json.loads(daemon.control("doctor", "--json"))["checks"]
     failed = [check["name"] for check in checks if not check["passed"] and check["matters"]]
     expect(len(checks) == 7 and not failed, f"{len(checks)} checks, failed: {failed}")
+    wait_for_sockets(daemon, front, back.port)
     run.load(front.port, 100, 8, name="later", prefix="/later/", id="later-{n}")
     counters = daemon.counters()
     expect(counters["propagation_suspended"] == 1, "not suspended once")
@@ -197,6 +199,58 @@ def case_insert_short_start(run):
         lines[request.split("-")[0]] += bool(record["headers"])
     expect(lines == {"short": 0, "later": 100}, f"headers: {lines}")
     return f"headers: {lines}"
+
+
+@contextlib.contextmanager
+def stalled(daemon):
+    """The daemon's first thread, which has its loop, stands still: as in a pass over a /proc that takes seconds."""
+    trace = ctypes.CDLL(None, use_errno=True).ptrace
+    trace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    seize, interrupt, detach = 0x4206, 0x4207, 17
+    for request in (seize, interrupt):
+        expect(trace(request, daemon.pid, None, None) == 0, f"ptrace: {os.strerror(ctypes.get_errno())}")
+    os.waitpid(daemon.pid, 0)
+    try:
+        yield
+    finally:
+        expect(trace(detach, daemon.pid, None, None) == 0, f"ptrace: {os.strerror(ctypes.get_errno())}")
+
+
+def case_insert_stalled(run):
+    """TCP is short of memory while the daemon's loop is busy: the connections are out of the map all the same, and in
+    it again when there is enough."""
+    need("go", "unshare", "ss", "bpftool")
+    front, back = go_chain(run)
+    limits = run.directory / "tcp_mem"
+    limits.write_text("100000000 100000000 100000000\n", encoding="ascii")
+    shown = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+             f'mount --bind {limits} /proc/sys/net/ipv4/tcp_mem && exec "$@"', "sh")
+    daemon = Daemon(run, run.config(ON), before=shown).wait_ready()
+    need_propagation(daemon)
+    run.load(front.port, 200, 8, name="before", prefix="/before/", id="before-{n}")
+    inside = len(sockets_inside(daemon))
+    expect(inside, "no connection is in the map")
+    for _ in range(3):
+        with stalled(daemon):
+            begin = time.monotonic()
+            limits.write_text("0 0 0\n", encoding="ascii")
+            wait_until(lambda: not sockets_inside(daemon), 5, "a map that is empty")
+            took = time.monotonic() - begin
+            run.load(front.port, 20, 8, name="short", prefix="/short/", id="short-{n}")
+            expect(not sockets_inside(daemon), "connections were taken in again")
+            # once over, and short again, before the loop has time
+            limits.write_text("100000000 100000000 100000000\n", encoding="ascii")
+            time.sleep(0.5)
+        expect("short of memory" in (propagation(daemon) or ""), f"in the shortage: {propagation(daemon)}")
+        wait_until(lambda: propagation(daemon) is None, 30, "connections that are taken in")
+        expect(took < 1, f"{took:.3f} s until the connections were out")
+        expect(wait_for_sockets(daemon, front, back.port), "no connection has stayed")
+        before = daemon.counters()["inserted"]
+        run.load(front.port, 100, 8, name="later", prefix="/later/", id="later-{n}")
+        lines = daemon.counters()["inserted"] - before
+        expect(lines == 100, f"{lines} lines of 100")
+    expect(daemon.counters()["propagation_suspended"] == 3, "not suspended three times")
+    return f"{inside} connections out after {took:.3f} s"
 
 
 def case_insert_short_stop(run):

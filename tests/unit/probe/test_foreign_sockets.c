@@ -1,13 +1,16 @@
 /* Connections of another process: which are copied, and which not. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,12 +27,13 @@ struct seen {
 	int last;
 };
 
-static void note(void *userdata, int fd)
+static void note(void *userdata, uint32_t pid, int fd)
 {
 	struct sockaddr_storage address;
 	socklen_t length = sizeof(address);
 	struct seen *seen = userdata;
 
+	(void)pid;
 	assert_int_equal(getpeername(fd, (struct sockaddr *)&address, &length), 0);
 	assert_in_range(seen->n, 0, 15);
 	seen->last = fd;
@@ -129,7 +133,8 @@ static void prepare_nothing(uint16_t four, uint16_t six)
 
 static void test_kinds(void **state)
 {
-	struct foreign_sockets wanted = {.states = ESTABLISHED};
+	uint32_t one;
+	struct foreign_sockets wanted = {.pids = &one, .n_pids = 1, .states = ESTABLISHED};
 	struct seen made = {0}, all = {0};
 	unsigned int to_four = 0, to_six = 0;
 	uint16_t four, six;
@@ -137,8 +142,8 @@ static void test_kinds(void **state)
 
 	(void)state;
 	pid = process_with_all(&four, &six);
-	wanted.pid = (uint32_t)pid;
-	assert_true(foreign_sockets_are_reachable(wanted.pid));
+	one = (uint32_t)pid;
+	assert_true(foreign_sockets_are_reachable(one));
 	assert_int_equal(foreign_sockets_each(&wanted, note, &made), 0);
 	wanted.with_bound = true;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &all), 0);
@@ -158,14 +163,15 @@ static void test_kinds(void **state)
 
 static void test_states(void **state)
 {
-	struct foreign_sockets wanted = {.states = 1U << TCP_SYN_SENT};
+	uint32_t one;
+	struct foreign_sockets wanted = {.pids = &one, .n_pids = 1, .states = 1U << TCP_SYN_SENT};
 	struct seen seen = {0};
 	uint16_t four, six;
 	pid_t pid;
 
 	(void)state;
 	pid = process_with_all(&four, &six);
-	wanted.pid = (uint32_t)pid;
+	one = (uint32_t)pid;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
 	end(pid);
 	assert_int_equal(seen.n, 0);
@@ -173,26 +179,130 @@ static void test_states(void **state)
 
 static void test_gone(void **state)
 {
-	struct foreign_sockets wanted = {.states = ESTABLISHED};
+	uint32_t one;
+	struct foreign_sockets wanted = {.pids = &one, .n_pids = 1, .states = ESTABLISHED};
 	struct seen seen = {0};
 	pid_t pid;
 
 	(void)state;
 	pid = process_with(prepare_nothing, 0, 0);
-	wanted.pid = (uint32_t)pid;
+	one = (uint32_t)pid;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
 	end(pid);
-	assert_true(foreign_sockets_each(&wanted, note, &seen) < 0);
-	assert_false(foreign_sockets_are_reachable(wanted.pid));
+	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
+	assert_false(foreign_sockets_are_reachable(one));
 	assert_int_equal(seen.n, 0);
+}
+
+/* --- several */
+
+#define CROWD 20
+
+static void prepare_one(uint16_t four, uint16_t six)
+{
+	(void)six;
+	connect_to(AF_INET, four);
+}
+
+/* In a network of its own, where both ends are. */
+static void prepare_apart(uint16_t four, uint16_t six)
+{
+	uint16_t port;
+	struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+
+	(void)four;
+	(void)six;
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	assert_int_equal(ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFFLAGS, &up), 0);
+	listen_on(AF_INET, &port);
+	connect_to(AF_INET, port);
+}
+
+struct crowd {
+	uint32_t pids[CROWD + 4];
+	unsigned int seen[CROWD + 4];
+	bool is_cancelled;
+	bool cancels;
+};
+
+static void note_pid(void *userdata, uint32_t pid, int fd)
+{
+	struct crowd *c = userdata;
+	size_t i = 0;
+
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	while (c->pids[i] != pid)
+		assert_true(++i < CROWD + 4);
+	c->seen[i]++;
+	c->is_cancelled = c->cancels;
+}
+
+/* Those of one network, two in others, one that has ended, and one that is named twice. */
+static void make_crowd(struct crowd *c)
+{
+	uint16_t port;
+	int listener = listen_on(AF_INET, &port);
+
+	for (size_t i = 0; i < CROWD; i++) {
+		c->pids[i] = (uint32_t)process_with(prepare_one, port, 0);
+		assert_true(accept(listener, NULL, NULL) >= 0);
+	}
+	c->pids[CROWD] = (uint32_t)process_with(prepare_apart, 0, 0);
+	c->pids[CROWD + 1] = (uint32_t)process_with(prepare_apart, 0, 0);
+	c->pids[CROWD + 2] = (uint32_t)process_with(prepare_nothing, 0, 0);
+	end((pid_t)c->pids[CROWD + 2]);
+	c->pids[CROWD + 3] = c->pids[0];
+}
+
+static void end_crowd(const struct crowd *c)
+{
+	for (size_t i = 0; i < CROWD + 2; i++)
+		end((pid_t)c->pids[i]);
+}
+
+static void test_several(void **state)
+{
+	struct crowd c = {0};
+	struct foreign_sockets wanted = {
+		.pids = c.pids, .n_pids = CROWD + 4, .states = ESTABLISHED};
+
+	(void)state;
+	if (geteuid())
+		skip();
+	make_crowd(&c);
+	assert_int_equal(foreign_sockets_each(&wanted, note_pid, &c), 0);
+	end_crowd(&c);
+	for (size_t i = 0; i < CROWD + 2; i++)
+		assert_int_equal(c.seen[i], 1);
+	assert_int_equal(c.seen[CROWD + 2], 0);
+}
+
+static void test_cancelled(void **state)
+{
+	struct crowd c = {.cancels = true};
+	struct foreign_sockets wanted = {.pids = c.pids,
+					 .n_pids = CROWD,
+					 .states = ESTABLISHED,
+					 .is_cancelled = &c.is_cancelled};
+	unsigned int n = 0;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	make_crowd(&c);
+	assert_int_equal(foreign_sockets_each(&wanted, note_pid, &c), 0);
+	end_crowd(&c);
+	for (size_t i = 0; i < CROWD; i++)
+		n += c.seen[i];
+	assert_int_equal(n, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_kinds),     cmocka_unit_test(test_states),
+		cmocka_unit_test(test_gone),      cmocka_unit_test(test_several),
+		cmocka_unit_test(test_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

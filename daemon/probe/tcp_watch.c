@@ -1,0 +1,117 @@
+/* TCP's memory, looked at by a thread; see tcp_watch.h. */
+#include "probe/tcp_watch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "probe/tcp_memory.h"
+
+#define LOOK_NS (200 * NSEC_PER_MSEC)
+
+struct tcp_watch {
+	struct tcp_watch_options options;
+	struct tcp_memory_watch memory;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t end;
+	bool is_ending;
+};
+
+static void look(struct tcp_watch *w)
+{
+	struct tcp_memory memory;
+	bool is_short = true;
+
+	if (tcp_memory_read(w->options.proc, &memory) == 0) {
+		tcp_memory_judge(&w->memory, &memory, now_ns(CLOCK_MONOTONIC));
+		is_short = w->memory.is_short;
+	}
+	w->options.looked(w->options.userdata, is_short, &w->is_ending);
+}
+
+/* Whether it goes on. */
+static bool wait_for_next(struct tcp_watch *w)
+{
+	uint64_t next = now_ns(CLOCK_MONOTONIC) + LOOK_NS;
+	struct timespec until = {.tv_sec = (time_t)(next / NSEC_PER_SEC),
+				 .tv_nsec = (long)(next % NSEC_PER_SEC)};
+	bool goes_on;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->is_ending && pthread_cond_timedwait(&w->end, &w->lock, &until) != ETIMEDOUT)
+		;
+	goes_on = !w->is_ending;
+	pthread_mutex_unlock(&w->lock);
+	return goes_on;
+}
+
+static void *watch_main(void *userdata)
+{
+	struct tcp_watch *w = userdata;
+
+	setpriority(PRIO_PROCESS, 0, w->options.nice);
+	do
+		look(w);
+	while (wait_for_next(w));
+	return NULL;
+}
+
+static int start_thread(struct tcp_watch *w)
+{
+	sigset_t all, before;
+	int r;
+
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	r = pthread_create(&w->thread, NULL, watch_main, w);
+	if (r == 0)
+		pthread_setname_np(w->thread, "tsunagi-memory");
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -r;
+}
+
+static void watch_done(struct tcp_watch *w)
+{
+	pthread_cond_destroy(&w->end);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+int tcp_watch_new(const struct tcp_watch_options *options, struct tcp_watch **ret)
+{
+	struct tcp_watch *w = calloc(1, sizeof(*w));
+	pthread_condattr_t monotonic;
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	w->options = *options;
+	w->memory.is_short = options->is_short;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->end, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	r = start_thread(w);
+	if (r < 0) {
+		watch_done(w);
+		return r;
+	}
+	*ret = w;
+	return 0;
+}
+
+void tcp_watch_free(struct tcp_watch *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	__atomic_store_n(&w->is_ending, true, __ATOMIC_RELAXED);
+	pthread_cond_signal(&w->end);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	watch_done(w);
+}
