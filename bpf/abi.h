@@ -492,6 +492,25 @@ struct insertion {
 	__u32 is_off; /* something went wrong once: never again on this connection */
 };
 
+/*
+ * Queue 'leaving': connections that user space is to take out of the map, to be plain ones again; only
+ * it can.
+ */
+enum leave_why {
+	LEAVE_PASSED_ON, /* a process sends on it that is not to be touched: it was forked, was sent
+			       the socket, or has executed something else */
+	LEAVE_NOT_FOLLOWED, /* what is sent is no HTTP/1, or has become something else */
+	LEAVE_BLOCKING,     /* whoever made it so may wait in ways that Go does not */
+	_LEAVE_MAX,
+};
+#define LEAVING_MAX 1024
+
+struct leave {
+	__u64 cookie;
+	__u32 why; /* enum leave_why */
+	__u32 pad;
+};
+
 /* --- what mapped.bpf.c writes: the file behind a mapping, as the kernel knows it */
 
 struct mapped_file {

@@ -33,6 +33,11 @@ static __always_inline bool is_zero_copy(const struct sock *sk)
 	       1UL << bpf_core_enum_value(enum sock_flags, SOCK_ZEROCOPY);
 }
 
+static __always_inline bool is_blocking(const struct sock *sk)
+{
+	return !(BPF_CORE_READ(sk, sk_socket, file, f_flags) & O_NONBLOCK);
+}
+
 /* Where the code is that made the current system call; 0: not known. */
 static __always_inline __u64 user_address(void)
 {
@@ -52,7 +57,7 @@ static __always_inline __u64 user_address(void)
  */
 static __always_inline bool is_of_go(const struct sock *sk, const struct proc *proc)
 {
-	if (!(BPF_CORE_READ(sk, sk_socket, file, f_flags) & O_NONBLOCK))
+	if (is_blocking(sk))
 		return false;
 	return !proc->go_text_bytes || user_address() - proc->go_text < proc->go_text_bytes;
 }
@@ -554,15 +559,15 @@ static __attribute__((noinline)) int insert(struct sk_msg_md *msg, struct work *
 	return SK_PASS;
 }
 
-/*
- * A process has it that is not to be touched: it was forked, was sent the socket, or has executed
- * something else. Only user space can take a socket out.
- */
-static __always_inline void pass_on(const struct tcp_sock *tp)
+/* Only user space can take a socket out. */
+static __always_inline void leave(const struct tcp_sock *tp, __u32 why)
 {
-	__u64 cookie = READ((const struct sock *)tp, __sk_common.skc_cookie.counter);
+	struct leave l = {
+		.cookie = READ((const struct sock *)tp, __sk_common.skc_cookie.counter),
+		.why = why,
+	};
 
-	bpf_map_push_elem(&passed_on, &cookie, 0);
+	bpf_map_push_elem(&leaving, &l, 0);
 }
 
 static __always_inline bool propagates(void)
@@ -584,7 +589,11 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 
 	c = conn_of_socket(sk, slot, &actor, true);
 	if (c ? !(c->known.flags & PROC_PROPAGATES) : !propagates())
-		pass_on(tp);
+		leave(tp, LEAVE_PASSED_ON);
+	else if (!c)
+		leave(tp, LEAVE_NOT_FOLLOWED);
+	else if (is_blocking(sk))
+		leave(tp, LEAVE_BLOCKING);
 	if (!c)
 		return SK_PASS;
 	w = work_begin(slot, &actor, c);
@@ -601,6 +610,8 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 	/* A response: no tap may tell when the call that sends it returns. */
 	if (c->role == ROLE_SERVER)
 		finish_sent(c, c->done_seq);
+	if (c->off)
+		leave(tp, LEAVE_NOT_FOLLOWED);
 	if (!w->requests || c->off || c->role != ROLE_CLIENT || !(c->known.flags & PROC_PROPAGATES))
 		return SK_PASS;
 	counter = is_known ? why_not(w, c, READ(tp, write_seq)) : COUNT_INSERT_UNPROVEN;
@@ -624,12 +635,16 @@ int in_message(struct sk_msg_md *msg)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!may_be_selected()) {
 		if (tp)
-			pass_on(tp);
+			leave(tp, LEAVE_PASSED_ON);
 		return SK_PASS;
 	}
-	/* With TLS in the kernel these bytes are not what leaves. */
-	if (!tp || READ((struct inet_connection_sock *)tp, icsk_ulp_ops))
+	if (!tp)
 		return SK_PASS;
+	/* With TLS in the kernel these bytes are not what leaves. */
+	if (READ((struct inet_connection_sock *)tp, icsk_ulp_ops)) {
+		leave(tp, LEAVE_NOT_FOLLOWED);
+		return SK_PASS;
+	}
 	slot = slot_take();
 	if (!slot) {
 		count(COUNT_INSERT_BUSY);

@@ -395,14 +395,14 @@ struct {
 } insertions SEC(".maps");
 
 /*
- * passed_on: cookies of connections on which a process sends that does not propagate, by the program
- * for messages. User space takes them out of here and out of 'sockets'. Full: told at the next send.
+ * leaving: connections that are to be taken out of 'sockets' (abi.h), by the program for messages.
+ * User space takes them out of here and out of 'sockets'. Full: told at the next send.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 1024);
-	__type(value, __u64);
-} passed_on SEC(".maps");
+	__uint(max_entries, LEAVING_MAX);
+	__type(value, struct leave);
+} leaving SEC(".maps");
 #endif
 
 #ifdef WAITS

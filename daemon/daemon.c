@@ -575,7 +575,7 @@ static int daemon_start(struct daemon *d)
 	if (r >= 0)
 		r = start_probe(d);
 	if (r >= 0)
-		r = propagation_start(d);
+		propagation_start(d);
 	if (r >= 0)
 		r = start_export(d);
 	if (r >= 0)

@@ -78,9 +78,9 @@ void hints_print(struct daemon *d, FILE *out);
 /* What the kernel side saw of a process, in words: "TLS", "HTTP/2", "no request yet", ... */
 const char *hints_seen(struct daemon *d, const struct process *p);
 
-/* propagation.c: 'traceparent' in requests, as configured. Negative errno: not what a kernel refuses. */
+/* propagation.c: 'traceparent' in requests, as configured and where it can be had. */
 bool propagation_is_wanted(const struct config *config);
-int propagation_start(struct daemon *d);
+void propagation_start(struct daemon *d);
 const char *propagation_why_not(const struct daemon *d); /* NULL: it is done where it applies */
 const char *propagation_why_not_everywhere(const struct daemon *d); /* the same of every cgroup */
 bool propagation_applies(const struct daemon *d, const struct process *p);

@@ -41,11 +41,16 @@ static unsigned int count_shortages(const struct daemon *d)
 	return __atomic_load_n(&d->insert_shortages, __ATOMIC_SEQ_CST);
 }
 
+static unsigned int count_resumes(const struct daemon *d)
+{
+	return __atomic_load_n(&d->insert_resumes, __ATOMIC_SEQ_CST);
+}
+
 /* Also until the loop has noticed that it is over. */
 static bool is_suspended(const struct daemon *d)
 {
 	return d->insert &&
-	       (insert_is_suspended(d->insert) || count_shortages(d) != d->insert_resumes);
+	       (insert_is_suspended(d->insert) || count_shortages(d) != count_resumes(d));
 }
 
 static void suspend(struct daemon *d)
@@ -76,7 +81,9 @@ static void memory_looked_at(void *userdata, bool is_short, const bool *is_cance
 		suspend(d);
 	else if (insert_is_suspended(d->insert))
 		insert_resume(d->insert);
-	insert_drop_passed_on(d->insert);
+	/* Not while there are none, but for those of a self-test that is made again. */
+	if (!is_suspended(d))
+		insert_drop_leaving(d->insert);
 	if (!is_short || !d->insert_wakes)
 		return;
 	d->insert_wakes--;
@@ -144,28 +151,35 @@ static const char *why_never(const struct daemon *d)
 					   : "not configured (propagate)";
 }
 
-int propagation_start(struct daemon *d)
+static int start_watch(struct daemon *d)
+{
+	return tcp_watch_new(&(struct tcp_watch_options){.proc = "/proc",
+							 .is_short = insert_is_suspended(d->insert),
+							 .nice = WATCH_NICE,
+							 .looked = memory_looked_at,
+							 .userdata = d},
+			     &d->tcp_watch);
+}
+
+/* Whatever goes wrong costs the header, and nothing else. */
+void propagation_start(struct daemon *d)
 {
 	const char *why_not;
 	int r;
 
 	if (!propagation_is_wanted(d->config))
-		return 0;
+		return;
 	r = start(d);
-	if (r < 0)
-		return log_error_errno(r, "Cannot set up the insertion of headers: %m");
-	why_not = why_never(d);
-	if (why_not) {
-		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
-		return 0;
+	if (r == 0 && !why_never(d))
+		r = start_watch(d);
+	if (r < 0) {
+		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
+			 "it could not be set up: %s", strerror(-r));
+		insert_free(TAKE_PTR(d->insert));
 	}
-	r = tcp_watch_new(&(struct tcp_watch_options){.proc = "/proc",
-						      .is_short = insert_is_suspended(d->insert),
-						      .nice = WATCH_NICE,
-						      .looked = memory_looked_at,
-						      .userdata = d},
-			  &d->tcp_watch);
-	return r < 0 ? log_error_errno(r, "Cannot watch the memory of TCP: %m") : 0;
+	why_not = why_never(d);
+	if (why_not)
+		log_info("Requests will not carry 'traceparent' to other hosts: %s", why_not);
 }
 
 const char *propagation_why_not(const struct daemon *d)
@@ -259,7 +273,7 @@ static void resume(struct daemon *d, unsigned int shortages)
 		begin_late(d);
 	if (!insert_is_checked(d->insert))
 		return;
-	d->insert_resumes = shortages;
+	__atomic_store_n(&d->insert_resumes, shortages, __ATOMIC_SEQ_CST);
 	if (why_never(d)) {
 		tcp_watch_free(TAKE_PTR(d->tcp_watch));
 		return;
@@ -304,7 +318,7 @@ void propagation_tick(struct daemon *d, uint64_t now)
 	if (why_never(d))
 		return;
 	/* Counted before it is looked at: what comes in between is another one. */
-	if (shortages != d->insert_resumes && !insert_is_suspended(d->insert))
+	if (shortages != count_resumes(d) && !insert_is_suspended(d->insert))
 		resume(d, shortages);
 	look_at_limits(d, now);
 }

@@ -111,6 +111,12 @@
 	  "processes without our traceparent: their group has a limit of its own for TCP")         \
 	X(METRIC_PROPAGATION_PASSED_ON, "propagation_passed_on",                                   \
 	  "connections without our traceparent since another process sent something on them")      \
+	X(METRIC_PROPAGATION_NOT_FOLLOWED, "propagation_not_followed",                             \
+	  "connections taken out of the map of propagation: they carry no HTTP/1 (any more)")      \
+	X(METRIC_PROPAGATION_BLOCKING, "propagation_blocking",                                     \
+	  "connections without our traceparent since they were made blocking ones")                \
+	X(METRIC_PROPAGATION_CONNECTIONS_NOT_GO, "propagation_connections_not_go",                 \
+	  "connections older than the daemon without our traceparent: not polled as Go's are")     \
 	X(METRIC_PROPAGATION_UNREACHABLE, "propagation_unreachable",                               \
 	  "processes without our traceparent: the kernel does not let us reach their sockets")     \
 	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents in JVMs that were taken into use")    \

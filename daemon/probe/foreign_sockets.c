@@ -18,6 +18,7 @@
 
 #define SOCKETS_MAX  4096      /* of one process, unless all are asked for */
 #define BATCH_MAX    65536     /* of all processes, before the tables are read for them */
+#define EPOLLS_MAX   8         /* of one process */
 #define LINES_MAX    (1 << 20) /* of a network's tables */
 #define LOOK_LINES   1024      /* whether it is cancelled */
 #define TABLE_BYTES  65536     /* read at once; the kernel gives what it has for a page */
@@ -30,6 +31,7 @@ struct candidate {
 	int fd; /* in that process */
 	uint16_t port;
 	bool is_connection; /* of a wanted state */
+	bool is_polled;
 };
 
 /* Of processes of one network. */
@@ -40,6 +42,8 @@ struct candidates {
 	struct candidate *items;
 	size_t n, size;
 	uint8_t listens[PORTS / 8]; /* bits, by port */
+	uint64_t *polled;           /* inodes that one process polls as is asked for */
+	size_t n_polled, polled_size;
 	int n_missed;
 };
 
@@ -68,13 +72,75 @@ static int add(struct candidates *c, const struct candidate *one)
 	return 0;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int add_polled(struct candidates *c, uint64_t inode)
+{
+	if (c->n_polled == c->polled_size) {
+		size_t size = c->polled_size ? 2 * c->polled_size : 64;
+		uint64_t *polled = realloc(c->polled, size * sizeof(*polled));
+
+		if (!polled)
+			return -ENOMEM;
+		c->polled = polled;
+		c->polled_size = size;
+	}
+	c->polled[c->n_polled++] = inode;
+	return 0;
+}
+
+/* "tfd:       15 events: 8000201d data: ...  pos:0 ino:1f2a3 sdev:8" (fs/eventpoll.c) */
+static int read_epoll(struct candidates *c, uint32_t pid, int epoll)
+{
+	_cleanup_(fclosep) FILE *file = NULL;
+	char path[64], line[256];
+	unsigned int events;
+	uint64_t inode;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/fdinfo/%d", pid, epoll);
+	file = fopen(path, "re");
+	while (file && r == 0 && fgets(line, sizeof(line), file)) {
+		const char *ino = strstr(line, " ino:");
+
+		if (!ino || sscanf(line, "tfd: %*d events: %x", &events) != 1 ||
+		    events != c->wanted->polled_events)
+			continue;
+		inode = strtoull(ino + 5, NULL, 16);
+		r = add_polled(c, inode);
+	}
+	return r;
+}
+
+static int find_polled(struct candidates *c, size_t begin, const int *epolls, size_t n)
+{
+	int r = 0;
+
+	c->n_polled = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = read_epoll(c, c->items[begin].pid, epolls[i]);
+	if (r < 0)
+		return r;
+	qsort(c->polled, c->n_polled, sizeof(*c->polled), compare_numbers);
+	for (size_t i = begin; i < c->n; i++)
+		c->items[i].is_polled = bsearch(&c->items[i].inode, c->polled, c->n_polled,
+						sizeof(*c->polled), compare_numbers) != NULL;
+	return 0;
+}
+
 /* All sockets that a process has, of whatever kind, by the names of its descriptors. */
 static int find_sockets(struct candidates *c, uint32_t pid)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
 	const struct dirent *entry;
 	char path[64], target[40];
-	size_t before = c->n;
+	int epolls[EPOLLS_MAX];
+	size_t before = c->n, n_epolls = 0;
 
 	snprintf(path, sizeof(path), "/proc/%u/fd", pid);
 	dir = opendir(path);
@@ -89,11 +155,13 @@ static int find_sockets(struct candidates *c, uint32_t pid)
 		if (length < 0)
 			continue;
 		target[length] = '\0';
+		if (strcmp(target, "anon_inode:[eventpoll]") == 0 && n_epolls < EPOLLS_MAX)
+			epolls[n_epolls++] = atoi(entry->d_name);
 		if (sscanf(target, "socket:[%llu]", &inode) != 1)
 			continue;
 		if (!c->wanted->is_unbounded && c->n - before == SOCKETS_MAX) {
 			c->n_missed++;
-			return 0;
+			break;
 		}
 		one.inode = inode;
 		one.fd = atoi(entry->d_name);
@@ -101,7 +169,10 @@ static int find_sockets(struct candidates *c, uint32_t pid)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	/* The kernel holds up whoever waits there while it tells: not for nothing. */
+	if (!c->wanted->polled_events || c->n == before)
+		return 0;
+	return find_polled(c, before, epolls, n_epolls);
 }
 
 static int compare_inodes(const void *a, const void *b)
@@ -241,7 +312,7 @@ static void visit(struct candidates *c, const struct candidate *one, int pidfd)
 	if (fd < 0 && errno != EBADF && errno != ESRCH)
 		c->n_missed++;
 	if (fd >= 0 && is_same(fd, one->inode))
-		c->fn(c->userdata, one->pid, fd);
+		c->fn(c->userdata, &(struct foreign_socket){one->pid, fd, one->is_polled});
 }
 
 static void visit_all(struct candidates *c)
@@ -363,6 +434,7 @@ int foreign_sockets_each(const struct foreign_sockets *wanted, foreign_socket_fn
 	c->userdata = userdata;
 	r = do_members(c, members, find_members(wanted, members), pids);
 	free(c->items);
+	free(c->polled);
 	return r < 0 ? r : c->n_missed;
 }
 

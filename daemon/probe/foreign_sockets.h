@@ -18,15 +18,22 @@ bool foreign_sockets_are_reachable(uint32_t pid);
 struct foreign_sockets {
 	const uint32_t *pids;
 	size_t n_pids;
-	uint32_t states;   /* bits by the kernel's numbers, 1 << TCP_ESTABLISHED for one */
-	bool with_bound;   /* also those whose port somebody listens on in that network, which were
+	uint32_t states; /* bits by the kernel's numbers, 1 << TCP_ESTABLISHED for one */
+	bool with_bound; /* also those whose port somebody listens on in that network, which were
 			      accepted */
-	bool is_unbounded; /* else of a bounded number of the sockets of each */
+	uint32_t
+		polled_events; /* whether an epoll instance of the process asks for exactly these of a
+				   socket is to be told; 0: no */
+	bool is_unbounded;     /* else of a bounded number of the sockets of each */
 	const bool *is_cancelled; /* looked at now and then, atomically; NULL: never */
 };
 
-/* Closes nothing; 'fd' is lent. */
-typedef void (*foreign_socket_fn)(void *userdata, uint32_t pid, int fd);
+struct foreign_socket {
+	uint32_t pid;
+	int fd;         /* our copy of it, lent: whoever is given it closes nothing */
+	bool is_polled; /* as 'polled_events' says */
+};
+typedef void (*foreign_socket_fn)(void *userdata, const struct foreign_socket *socket);
 
 /*
  * Calls 'fn' for each, and returns how many may have been left out: of a process that has too many or

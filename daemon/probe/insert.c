@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -31,8 +32,14 @@
 #define CONNECTED  (1U << TCP_ESTABLISHED)
 #define CONNECTING (1U << TCP_SYN_SENT)
 
+/*
+ * What Go's runtime asks of each of its connections from its beginning to its end (runtime/
+ * netpoll_epoll.go, Go 1.9 to 1.27), with what the kernel adds to it. C libraries ask for others.
+ */
+#define GO_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET | EPOLLERR | EPOLLHUP)
+
 struct insert {
-	struct bpf_map *sockets, *insertions, *passed_on, *procs;
+	struct bpf_map *sockets, *insertions, *leaving, *procs;
 	uint32_t *is_closed; /* shared with the kernel side; written by one thread, see insert.h */
 	struct taker *taker;
 	const struct bpf_program *connection, *message;
@@ -146,15 +153,19 @@ static bool is_open_for(const struct insert *i, uint32_t pid)
 	       (proc.flags & PROC_PROPAGATES);
 }
 
-static void take_socket(void *userdata, uint32_t pid, int fd)
+static void take_socket(void *userdata, const struct foreign_socket *foreign)
 {
 	struct insert *i = userdata;
 	struct insertion insertion = {0};
 	socklen_t length = sizeof(uint64_t);
-	uint64_t cookie, value = (uint64_t)fd;
-	int r;
+	uint64_t cookie, value = (uint64_t)foreign->fd;
+	int r, fd = foreign->fd;
 
-	/* Go's are never blocking: it is one of C in the same process. */
+	/* Go's are polled by its runtime, and never blocking: it is one of C in the same process. */
+	if (!foreign->is_polled) {
+		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_NOT_GO);
+		return;
+	}
 	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) {
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_BLOCKING);
 		return;
@@ -178,30 +189,27 @@ static void take_socket(void *userdata, uint32_t pid, int fd)
 	if (r < 0 && r != -EEXIST && is_in_state(fd, CONNECTED))
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
 	/* Whoever empties the map does so behind what is looked at here. */
-	if (!is_open_for(i, pid))
+	if (!is_open_for(i, foreign->pid))
 		bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0);
 }
 
-static void drop_socket(void *userdata, uint32_t pid, int fd)
+static void drop_socket(void *userdata, const struct foreign_socket *foreign)
 {
 	const struct insert *i = userdata;
 	socklen_t length = sizeof(uint64_t);
 	uint64_t cookie;
 
-	(void)pid;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0)
+	if (getsockopt(foreign->fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0)
 		bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0);
 }
 
 /* Whoever waits for room is told of it whenever this is set, to whatever it is set. */
-static void wake_socket(void *userdata, uint32_t pid, int fd)
+static void wake_socket(void *userdata, const struct foreign_socket *foreign)
 {
 	socklen_t length = sizeof(int);
-	int lowat;
+	int lowat, fd = foreign->fd;
 
 	(void)userdata;
-	(void)pid;
 	if (getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, &length) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, length);
 }
@@ -211,6 +219,7 @@ void insert_take_now(struct insert *i, const uint32_t *pids, size_t n, const boo
 	struct foreign_sockets wanted = {.pids = pids,
 					 .n_pids = n,
 					 .states = CONNECTING | CONNECTED,
+					 .polled_events = GO_EVENTS,
 					 .is_cancelled = is_cancelled};
 	int r = foreign_sockets_each(&wanted, take_socket, i);
 
@@ -279,16 +288,24 @@ void insert_wake_all(struct insert *i, const bool *is_cancelled)
 	foreign_sockets_each(&wanted, wake_socket, i);
 }
 
-void insert_drop_passed_on(struct insert *i)
-{
-	uint64_t cookie;
+static const enum metric leave_counters[] = {
+	[LEAVE_PASSED_ON] = METRIC_PROPAGATION_PASSED_ON,
+	[LEAVE_NOT_FOLLOWED] = METRIC_PROPAGATION_NOT_FOLLOWED,
+	[LEAVE_BLOCKING] = METRIC_PROPAGATION_BLOCKING,
+};
+static_assert(ARRAY_SIZE(leave_counters) == _LEAVE_MAX, "each reason has a counter");
 
-	for (size_t n = 0; n < bpf_map__max_entries(i->passed_on); n++) {
-		if (bpf_map__lookup_and_delete_elem(i->passed_on, NULL, 0, &cookie, sizeof(cookie),
-						    0) < 0)
+void insert_drop_leaving(struct insert *i)
+{
+	struct leave leave;
+
+	for (size_t n = 0; n < bpf_map__max_entries(i->leaving); n++) {
+		if (bpf_map__lookup_and_delete_elem(i->leaving, NULL, 0, &leave, sizeof(leave), 0) <
+		    0)
 			return;
-		if (bpf_map__delete_elem(i->sockets, &cookie, sizeof(cookie), 0) == 0)
-			metrics_increment(METRIC_PROPAGATION_PASSED_ON);
+		if (bpf_map__delete_elem(i->sockets, &leave.cookie, sizeof(leave.cookie), 0) == 0 &&
+		    leave.why < _LEAVE_MAX)
+			metrics_increment(leave_counters[leave.why]);
 	}
 }
 
@@ -496,7 +513,7 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	}
 	i->sockets = bpf_object__find_map_by_name(object, "sockets");
 	i->insertions = bpf_object__find_map_by_name(object, "insertions");
-	i->passed_on = bpf_object__find_map_by_name(object, "passed_on");
+	i->leaving = bpf_object__find_map_by_name(object, "leaving");
 	i->message = bpf_object__find_program_by_name(object, "in_message");
 	i->connection = bpf_object__find_program_by_name(object, "in_connection");
 	i->procs = bpf_object__find_map_by_name(object, "procs");

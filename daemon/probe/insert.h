@@ -95,10 +95,10 @@ bool insert_is_suspended(const struct insert *i);
 void insert_drop_connections(struct insert *i, uint32_t pid);
 
 /*
- * Takes those out that have come into the hands of a process which does not propagate, and that it has
- * sent something on. To be called now and then.
+ * Takes those out that the kernel side has nothing to do with any more (enum leave_why in abi.h). To
+ * be called now and then, by one thread.
  */
-void insert_drop_passed_on(struct insert *i);
+void insert_drop_leaving(struct insert *i);
 
 /*
  * For connections that were taken out: a send that the kernel had no memory for may wait for room

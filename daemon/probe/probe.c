@@ -86,7 +86,7 @@ static void tap_close(struct tap *tap)
 static void leave_out_insertion(struct tap *tap)
 {
 	static const char *const programs[] = {"in_connection", "in_message"};
-	static const char *const maps[] = {"sockets", "insertions", "passed_on"};
+	static const char *const maps[] = {"sockets", "insertions", "leaving"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		struct bpf_program *program =

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@
 
 #include "base/util.h"
 #include "event/reader.h"
+#include "metrics/metrics.h"
 #include "probe/insert.h"
 #include "probe/tap.h"
 
@@ -100,11 +102,6 @@ static inline uint64_t counter(const char *name)
 	return 0;
 }
 
-static inline void take_connections(void)
-{
-	insert_take_now(insert, &(uint32_t){(uint32_t)getpid()}, 1, NULL);
-}
-
 struct ends {
 	int client, server;
 	char sent[BYTES_MAX], got[BYTES_MAX];
@@ -112,6 +109,22 @@ struct ends {
 };
 
 static struct ends e;
+
+/* As Go's runtime does with each from its beginning. */
+static inline void poll_as_go(int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
+	static int epoll = -1;
+
+	if (epoll < 0)
+		epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+}
+
+static inline void take_connections(void)
+{
+	insert_take_now(insert, &(uint32_t){(uint32_t)getpid()}, 1, NULL);
+}
 
 #define WITH_ZERO_COPY 1
 

@@ -91,6 +91,7 @@ static void test_suspend(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_false(request_has_line());
 	/* By whom it was not told in time. */
+	poll_as_go(e.client);
 	take_connections();
 	assert_false(is_inserted_into());
 	insert_suspend(insert);
@@ -113,6 +114,7 @@ static void test_suspend(void **state)
 	assert_false(is_inserted_into());
 	assert_false(request_has_line());
 	insert_resume(insert);
+	poll_as_go(e.client);
 	take_connections();
 	assert_true(request_has_line());
 	close_ends();
@@ -167,6 +169,8 @@ static void test_suspend_many(void **state)
 		assert_false(is_inserted_into());
 	}
 	insert_resume(insert);
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+		poll_as_go(clients[i]);
 	take_connections();
 	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
 		e.client = clients[i];

@@ -80,11 +80,13 @@ static void test_blocking(void **state)
 	open_ends_of(0, 0);
 	assert_false(is_inserted_into());
 	assert_int_equal(counter("insert_not_go"), before + 1);
+	poll_as_go(e.client);
 	take_connections();
 	assert_true(is_inserted_into()); /* it is not blocking any more */
 	close_ends();
 	open_ends_of(0, 0);
 	fcntl(e.client, F_SETFL, 0);
+	poll_as_go(e.client);
 	take_connections();
 	assert_false(is_inserted_into());
 	close_ends();
@@ -152,6 +154,7 @@ static void test_zero_copy(void **state)
 	assert_int_equal(poll(&(struct pollfd){.fd = e.client, .events = POLLOUT}, 1, 1000), 1);
 	assert_false(is_inserted_into());
 	assert_int_equal(counter("insert_zero_copy"), before + 1);
+	poll_as_go(e.client);
 	take_connections();
 	assert_false(is_inserted_into());
 	close_ends();
@@ -177,7 +180,7 @@ static void test_passed_on(void **state)
 		skip();
 	open_ends(0);
 	assert_true(request_has_line());
-	insert_drop_passed_on(insert);
+	insert_drop_leaving(insert);
 	assert_true(is_inserted_into());
 	child = fork();
 	if (child == 0)
@@ -189,11 +192,89 @@ static void test_passed_on(void **state)
 		;
 	assert_int_equal(e.n_got, strlen(text));
 	assert_memory_equal(e.got, text, e.n_got);
-	insert_drop_passed_on(insert);
+	insert_drop_leaving(insert);
 	assert_false(is_inserted_into());
 	assert_int_equal(send(e.server, "HTTP/1.1 200 OK\r\n", 17, MSG_NOSIGNAL), 17);
 	poll(&(struct pollfd){.fd = e.client, .events = POLLIN}, 1, 1000);
 	assert_int_equal(bytes_waiting(), 17);
+	close_ends();
+}
+
+/* What is no HTTP/1 leaves as it is, and on a plain socket from the next look on. */
+static void test_not_followed(void **state)
+{
+	static const char *const texts[] = {
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"SSH-2.0-Go\r\n",
+	};
+	uint64_t inserted = counter("inserted");
+
+	(void)state;
+	if (!insert)
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		size_t n = i ? strlen(texts[i]) : 11;
+
+		open_ends(0);
+		assert_true(is_inserted_into());
+		assert_int_equal(send(e.client, texts[i], n, MSG_NOSIGNAL), n);
+		while (read_some(sizeof(e.got), e.n_got < n ? 1000 : 5))
+			;
+		assert_int_equal(e.n_got, n);
+		assert_memory_equal(e.got, texts[i], n);
+		insert_drop_leaving(insert);
+		assert_false(is_inserted_into());
+		close_ends();
+	}
+	assert_int_equal(metrics_get(METRIC_PROPAGATION_NOT_FOLLOWED), ARRAY_SIZE(texts));
+	assert_int_equal(counter("inserted"), inserted);
+}
+
+/* As for C that waits in reads: from the next look behind a send on it waits as ever. */
+static void test_made_blocking(void **state)
+{
+	(void)state;
+	if (!insert)
+		skip();
+	open_ends(0);
+	assert_true(request_has_line());
+	insert_drop_leaving(insert);
+	assert_true(is_inserted_into());
+	fcntl(e.client, F_SETFL, 0);
+	request_has_line();
+	insert_drop_leaving(insert);
+	assert_false(is_inserted_into());
+	assert_int_equal(metrics_get(METRIC_PROPAGATION_BLOCKING), 1);
+	close_ends();
+}
+
+/* One that was there already: whether Go's runtime polls it tells whose it is. */
+static void test_older(void **state)
+{
+	_cleanup_(closep) int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET};
+	uint32_t self = (uint32_t)getpid();
+	uint64_t before;
+
+	(void)state;
+	if (!insert)
+		skip();
+	insert_suspend(insert);
+	open_ends(0);
+	insert_resume(insert);
+	insert_take_now(insert, &self, 1, NULL);
+	assert_false(is_inserted_into());
+	before = metrics_get(METRIC_PROPAGATION_CONNECTIONS_NOT_GO);
+	/* As C does; the other end is here as well. */
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, e.client, &event), 0);
+	insert_take_now(insert, &self, 1, NULL);
+	assert_false(is_inserted_into());
+	assert_int_equal(metrics_get(METRIC_PROPAGATION_CONNECTIONS_NOT_GO), before + 2);
+	event.events |= EPOLLRDHUP;
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_MOD, e.client, &event), 0);
+	insert_take_now(insert, &self, 1, NULL);
+	assert_true(is_inserted_into());
 	close_ends();
 }
 
@@ -237,6 +318,7 @@ static void test_detached(void **state)
 	open_ends(0);
 	assert_false(is_inserted_into());
 	assert_false(request_has_line());
+	poll_as_go(e.client);
 	take_connections();
 	assert_false(request_has_line());
 	assert_int_equal(counter("insert_undone"), 0);
@@ -314,9 +396,11 @@ static int setup_both_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),     cmocka_unit_test(test_blocking),
-		cmocka_unit_test(test_whose_code), cmocka_unit_test(test_network),
-		cmocka_unit_test(test_zero_copy),  cmocka_unit_test(test_passed_on),
+		cmocka_unit_test(test_limits),       cmocka_unit_test(test_blocking),
+		cmocka_unit_test(test_whose_code),   cmocka_unit_test(test_network),
+		cmocka_unit_test(test_zero_copy),    cmocka_unit_test(test_passed_on),
+		cmocka_unit_test(test_not_followed), cmocka_unit_test(test_made_blocking),
+		cmocka_unit_test(test_older),
 	};
 	const struct CMUnitTest line_fault[] = {
 		cmocka_unit_test(test_detached),

@@ -22,21 +22,21 @@
 #define ESTABLISHED (1U << TCP_ESTABLISHED)
 
 struct seen {
-	unsigned int n;
+	unsigned int n, n_polled;
 	uint16_t ports[16]; /* remote */
 	int last;
 };
 
-static void note(void *userdata, uint32_t pid, int fd)
+static void note(void *userdata, const struct foreign_socket *socket)
 {
 	struct sockaddr_storage address;
 	socklen_t length = sizeof(address);
 	struct seen *seen = userdata;
 
-	(void)pid;
-	assert_int_equal(getpeername(fd, (struct sockaddr *)&address, &length), 0);
+	seen->n_polled += socket->is_polled;
+	assert_int_equal(getpeername(socket->fd, (struct sockaddr *)&address, &length), 0);
 	assert_in_range(seen->n, 0, 15);
-	seen->last = fd;
+	seen->last = socket->fd;
 	seen->ports[seen->n++] = address.ss_family == AF_INET
 					 ? ntohs(((struct sockaddr_in *)&address)->sin_port)
 					 : ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
@@ -225,13 +225,13 @@ struct crowd {
 	bool cancels;
 };
 
-static void note_pid(void *userdata, uint32_t pid, int fd)
+static void note_pid(void *userdata, const struct foreign_socket *socket)
 {
 	struct crowd *c = userdata;
 	size_t i = 0;
 
-	assert_true(fcntl(fd, F_GETFD) >= 0);
-	while (c->pids[i] != pid)
+	assert_true(fcntl(socket->fd, F_GETFD) >= 0);
+	while (c->pids[i] != socket->pid)
 		assert_true(++i < CROWD + 4);
 	c->seen[i]++;
 	c->is_cancelled = c->cancels;
