@@ -48,7 +48,7 @@ struct config {
 	struct selector_list exclude; /* discover.exclude: in addition to the built-in list */
 	struct config_service *services;
 	size_t n_services;
-	enum config_propagate propagate; /* propagate, off */
+	enum config_propagate propagate; /* propagate, on */
 	enum config_agent jvm_agent;     /* jvm.agent, auto */
 	uint32_t head_bytes_max;         /* http.head_bytes_max, 16384; at most 65536 */
 	uint32_t exchange_idle_ms;       /* http.exchange_idle, 600000 */

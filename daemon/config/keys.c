@@ -105,14 +105,14 @@ static const struct key keys[] = {
 	 .help = "Which processes are of the service."},
 	{"name", .type = KEY_TEXT, IN_SERVICE(name), .example = "shop",
 	 .help = "The service's name."},
-	{"propagate", .type = KEY_CHOICE, IN_SERVICE(propagate), .example = "on", CHOICES(propagation),
+	{"propagate", .type = KEY_CHOICE, IN_SERVICE(propagate), .example = "off", CHOICES(propagation),
 	 .help = "Instead of 'propagate' below."},
 
 	{"jvm", .type = KEY_SECTION, IN_SERVICE(jvm_agent), .example = "{agent: off}",
 	 .help = "Instead of 'jvm' below."},
 	{"jvm.agent", .type = KEY_CHOICE, IN_SERVICE(jvm_agent), CHOICES(agents)},
 
-	{"propagate", .type = KEY_CHOICE, IN_CONFIG(propagate), .value = "off", CHOICES(propagation),
+	{"propagate", .type = KEY_CHOICE, IN_CONFIG(propagate), .value = "on", CHOICES(propagation),
 	 .help = "Whether HTTP/1 requests in the clear that Go processes send, and that have no traceparent header, are "
 		 "given one, so that the next host continues the trace."},
 

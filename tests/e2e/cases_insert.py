@@ -1,4 +1,4 @@
-"""Requests of Go services that carry traceparent to whoever answers them (propagate: on)."""
+"""Requests of Go services that carry traceparent to whoever answers them (propagate: on, by default)."""
 
 import contextlib
 import json
@@ -18,6 +18,7 @@ from judge import expand, span_path
 from networks import Network
 
 ON = "propagate: on\n"
+OFF = "propagate: off\n"
 
 
 def need_propagation(daemon):
@@ -54,7 +55,7 @@ def insert_chain(run, requests, connections, address="127.0.0.1"):
     program = apps.go_chain()
     back = run.app("back", [program, "back", f"{address}:{{port}}", "{log}"])
     front = run.app("front", [program, "front", "{port}", "{log}", f"{address}:{back.port}"])
-    daemon = run.daemon(config=run.config(ON))
+    daemon = run.daemon()  # with what is the default
     need_propagation(daemon)
     run.load(front.port, requests, connections)
     time.sleep(1.5)
@@ -66,7 +67,7 @@ def insert_chain(run, requests, connections, address="127.0.0.1"):
 
 
 def case_insert_chain(run):
-    """The Go chain with propagation: each request has one header, that of its client span, and the join agrees."""
+    """The Go chain, with propagation as it is by default: each request has one header, that of its client span, and the join agrees."""
     return insert_chain(run, scaled(10_000), 64)
 
 
@@ -245,9 +246,9 @@ def cookies_of(process):
 
 
 def case_insert_off(run):
-    """propagate: off, by default: nothing changes, and there is no map of sockets."""
+    """propagate: off: nothing changes, and there is no map of sockets."""
     need("go")
-    daemon = run.daemon(config=bytes_config(run, propagation=""))
+    daemon = run.daemon(config=bytes_config(run, propagation=OFF))
     directory, client = exchange_bytes(run, daemon, scaled(2))
     status = client.wait(60)
     expect(status == 0, f"the client says: {client.stdout.strip()}")
@@ -311,7 +312,7 @@ def case_insert_killed(run):
         comparison.take(closed_before=time.time() - 5)
     expect(client.wait(1) == 0, f"the client says: {client.stdout.strip()}")
     comparison.finish()
-    expect(kills >= 3 and comparison.lines > 100, f"only {kills} kills and {comparison.lines} lines")
+    expect(kills >= scaled(3.4, 3) and comparison.lines > 100, f"only {kills} kills and {comparison.lines} lines")
     return (f"{kills} kills, {loaded} requests, {comparison.lines} lines on {comparison.connections} "
             f"connections that were compared")
 
@@ -358,7 +359,7 @@ def case_insert_networks(run):
 
 def case_insert_doctor(run):
     """tsunagictl doctor: the kernel, the tap, and every check of the self-test; none if nothing is to be propagated."""
-    daemon = run.daemon(config=run.config(ON))
+    daemon = run.daemon()
     told = json.loads(daemon.control("doctor", "--json"))
     expect(told["kernel"] == os.uname().release and told["tap"]["name"], f"kernel or tap: {told}")
     feature = next(f for f in told["features"] if f["name"] == "traceparent in requests of Go processes")
@@ -368,7 +369,7 @@ def case_insert_doctor(run):
     else:
         expect(feature["available"] and len(told["checks"]) == 7 and not failed, f"failed: {failed}")
         expect("traceparent in requests: passed" in daemon.control("doctor"), "no self-test in the text")
-    off = run.daemon(config=run.config(), name="off", runtime="run-off")
+    off = run.daemon(config=run.config(OFF), name="off", runtime="run-off")
     told = json.loads(off.control("doctor", "--json"))
     expect(told["checks"] == [], "a self-test that was not asked for")
     return feature["reason"] or "all checks passed"

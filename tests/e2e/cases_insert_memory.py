@@ -279,14 +279,14 @@ def case_insert_short_stop(run):
 def case_insert_cgroups(run):
     """A daemon with a namespace of cgroups of its own, as containers have: it takes in no connection that is made in
     another group, and status says so."""
-    need("go", "unshare")
+    need("go", "unshare", "ss", "bpftool")
 
     def every_group(daemon):
         features = json.loads(daemon.control("status", "--json"))["features"]
         return next(one["reason"] for one in features if one["name"] == "traceparent in requests from every cgroup")
 
     root = cgroup_root()
-    front, _ = go_chain(run)
+    front, back = go_chain(run)
     with Group(root, "own") as group:
         inside = [*group.inside(), "unshare", "--cgroup", "--mount", "--propagation", "private", "/bin/sh", "-c",
                   f'umount -l {root} && mount -t cgroup2 none {root} && exec "$@"', "sh"]
@@ -298,6 +298,7 @@ def case_insert_cgroups(run):
         daemon.end()
     daemon = run.daemon(config=run.config(ON), name="outside", runtime="run-outside")
     expect(every_group(daemon) is None, f"in the host's own: {every_group(daemon)}")
+    wait_for_sockets(daemon, front, back.port)
     run.load(front.port, 50, 4, name="seen", prefix="/seen/", id="seen-{n}")
     lines = daemon.counters()["inserted"]
     expect(lines >= 50 - 2 * 4, f"only {lines} headers")

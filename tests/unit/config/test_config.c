@@ -55,7 +55,7 @@ static void assert_defaults(const struct config *c)
 	assert_int_equal(c->include.items[1].languages, 1 << LANGUAGE_GO);
 	assert_int_equal(c->exclude.n, 0);
 	assert_int_equal(c->n_services, 0);
-	assert_int_equal(c->propagate, CONFIG_PROPAGATE_OFF);
+	assert_int_equal(c->propagate, CONFIG_PROPAGATE_ON);
 	assert_int_equal(c->head_bytes_max, 16384);
 	assert_int_equal(c->exchange_idle_ms, 600000);
 	assert_int_equal(c->connections_max, 131072);
@@ -152,7 +152,7 @@ static void test_every_key(void **state)
 		      "    name: front\n"
 		      "  - {name: back, match: {user: www-data}, propagate: off}\n"
 		      "  - {match: {}, propagate: on}\n"
-		      "propagate: on\n"
+		      "propagate: off\n"
 		      "http: {head_bytes_max: 4KiB, exchange_idle: 1h}\n"
 		      "limits: {connections: 1, processes: 2, open_requests: 3, open_bytes: 1MB,\n"
 		      "         ring_bytes: 64KB}\n"
@@ -190,7 +190,7 @@ static void test_every_key(void **state)
 	assert_int_equal(c.services[1].propagate, CONFIG_PROPAGATE_OFF);
 	assert_int_equal(c.services[2].propagate, CONFIG_PROPAGATE_ON);
 	assert_null(c.services[2].name);
-	assert_int_equal(c.propagate, CONFIG_PROPAGATE_ON);
+	assert_int_equal(c.propagate, CONFIG_PROPAGATE_OFF);
 	assert_string_equal(c.services[0].name, "front");
 	assert_string_equal(c.services[1].match.user, "www-data");
 	assert_string_equal(c.services[1].name, "back");
