@@ -13,12 +13,13 @@
 
 /*
  * Programs that carry or observe other programs' traffic: their spans would be noise, and tracing a
- * collector makes spans of our own exports for ever. Patterns on the executable's base name.
+ * collector makes spans of our own exports for ever. runsc (gVisor) makes system calls for programs that
+ * are not Go, FIONREAD among them. Patterns on the executable's base name.
  */
 static const char *const builtin_excludes[] = {
 	"tsunagid", "tsunagictl",   "otelcol*",      "jaeger*", "obi",
 	"beyla",    "promtail",     "node_exporter", "vector",  "datadog-agent",
-	"dockerd",  "docker-proxy", "containerd*",   "kubelet",
+	"dockerd",  "docker-proxy", "containerd*",   "kubelet", "runsc*",
 };
 
 /* The shortest prefix of a container id that the usual tools print. */

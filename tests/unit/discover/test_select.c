@@ -167,8 +167,10 @@ static void test_sentences(void **state)
 static void test_builtin_excludes(void **state)
 {
 	static const char *const excluded[] = {
-		"/usr/bin/jaeger-all-in-one",       "/usr/sbin/tsunagid", "/otelcol-contrib",
-		"/usr/bin/containerd-shim-runc-v2", "/usr/bin/kubelet",   "/usr/bin/obi",
+		"/usr/bin/jaeger-all-in-one", "/usr/sbin/tsunagid",
+		"/otelcol-contrib",           "/usr/bin/containerd-shim-runc-v2",
+		"/usr/bin/kubelet",           "/usr/bin/obi",
+		"/usr/local/bin/runsc",
 	};
 	static const char *const not [] = {"/usr/bin/obiwan", "/jaeger/app", "/usr/bin/vectorize",
 					   "/opt/my-jaeger"};
