@@ -14,11 +14,11 @@ import time
 
 import apps
 import judge
-from cases_chains import go_chain, need
+from cases_chains import chain_hops, go_chain, need
 from cases_insert import ON, need_propagation, process_state, sockets_inside, wait_for_sockets
 from cases_insert_hand import Peer
 from containers import cgroup_root
-from harness import BIN, Daemon, Skip, expect, wait_until
+from harness import BIN, Daemon, Skip, expect, expect_true, wait_until
 
 # In the group as well: sends what nobody reads, and reads files, whose pages count as the group's.
 HOG = """
@@ -251,6 +251,28 @@ def case_insert_stalled(run):
         expect(lines == 100, f"{lines} lines of 100")
     expect(daemon.counters()["propagation_suspended"] == 3, "not suspended three times")
     return f"{inside} connections out after {took:.3f} s"
+
+
+def case_insert_no_cgroup2(run):
+    """Where no cgroup2 file system is mounted nothing is inserted, and it says why; everything else is as ever."""
+    need("go", "unshare")
+    front, back = go_chain(run)
+    hidden = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+              "sed -n 's/^[^ ]* \\([^ ]*\\) cgroup2 .*/\\1/p' /proc/mounts | while read -r at; do umount -l \"$at\"; done; "
+              'exec "$@"', "sh")
+    daemon = Daemon(run, run.config(), before=hidden).wait_ready()
+    expect("other hosts: no cgroup2 file system is mounted" in daemon.stderr, f"said: {daemon.stderr}")
+    features = json.loads(daemon.control("doctor", "--json"))["features"]
+    reason = next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
+    expect("no cgroup2" in (reason or ""), f"doctor: {reason}")
+    run.load(front.port, 500, 8)
+    time.sleep(1.5)
+    run.stop_apps()
+    spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
+    logs = run.read_logs()
+    headers = [record["headers"] for record in logs["back"].values() if record["headers"]]
+    expect(not headers, f"{len(headers)} requests with a header")
+    return expect_true(spans, judge.expand(chain_hops(front, back), logs))
 
 
 def case_insert_short_stop(run):
