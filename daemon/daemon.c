@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
@@ -20,20 +19,15 @@
  * While records come the ring is polled: waking a sleeper for each record was the dearest part of
  * all. After a tenth of a second without any, the reader sleeps until the kernel side wakes it.
  */
-#define POLL_NS         (5 * NSEC_PER_MSEC)
-#define POLLS_TO_SLEEP  20
-#define TICK_NS         (200 * NSEC_PER_MSEC)
-#define HINT_NS         (10 * NSEC_PER_SEC)
-#define READER_NICE     -10
-#define PRINT_BYTES     (1 << 20)
-#define PRINT_MS        500
-#define GIVE_BACK_BYTES (2 << 20)
-#define GIVE_BACK_NS    (30 * NSEC_PER_SEC)
-#define GIVE_REST_NS    NSEC_PER_SEC /* after a crowd, for those of it that were still open */
-/* More than a request with a head of any length takes: there may be many of those. */
-#define LARGE_BYTES (32 << 10)
-#define STOP_MS     3000 /* for all of the end; the next daemon sees requests within 5 s */
-#define FLUSH_MS    1000 /* for sending what is left in any case */
+#define POLL_NS        (5 * NSEC_PER_MSEC)
+#define POLLS_TO_SLEEP 20
+#define TICK_NS        (200 * NSEC_PER_MSEC)
+#define HINT_NS        (10 * NSEC_PER_SEC)
+#define READER_NICE    -10
+#define PRINT_BYTES    (1 << 20)
+#define PRINT_MS       500
+#define STOP_MS        3000 /* for all of the end; the next daemon sees requests within 5 s */
+#define FLUSH_MS       1000 /* for sending what is left in any case */
 
 /* The realtime clock may be stepped; read anew at every tick and whenever records are taken. */
 static void update_clock(struct daemon *d)
@@ -303,25 +297,6 @@ static void repair_processes(struct daemon *d)
 	discover_walk(d->discover, select_again, d);
 }
 
-/*
- * malloc keeps what lies between pieces that are still in use, and with processes and requests that
- * come and go these pages become more, slowly. They are given back now and then, at once when a crowd
- * of open requests is gone, and once more a moment later for its rest.
- */
-static void give_back_memory(struct daemon *d, uint64_t now)
-{
-	size_t bytes = stitch_bytes(d->stitch);
-	bool crowd;
-
-	d->open_bytes_most = MAX(d->open_bytes_most, bytes);
-	crowd = d->open_bytes_most - bytes >= GIVE_BACK_BYTES;
-	if (!crowd && now < d->give_back_ns)
-		return;
-	d->give_back_ns = now + (crowd ? GIVE_REST_NS : GIVE_BACK_NS);
-	d->open_bytes_most = bytes;
-	malloc_trim(0);
-}
-
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -333,7 +308,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	repair_processes(d);
 	discover_tick(d->discover, now);
 	stitch_tick(d->stitch, now);
-	give_back_memory(d, now);
+	memory_give_back(&d->memory, stitch_bytes(d->stitch), now);
 	waiting_tick(d->waiting, now);
 	go_units_tick(d->go, now);
 	jvm_agents_tick(d->jvm, now);
@@ -592,7 +567,7 @@ static int daemon_start(struct daemon *d)
 	 * Loading has gone through the kernel's type information, several megabytes that malloc
 	 * would keep.
 	 */
-	malloc_trim(0);
+	memory_give_back(&d->memory, 0, now_ns(CLOCK_MONOTONIC));
 	/*
 	 * The kernel side reports new processes already: none falls between the pass and the
 	 * events.
@@ -654,16 +629,6 @@ static void daemon_done(struct daemon *d)
 	lock_free(d->lock);
 }
 
-/*
- * What is large here lives for moments (a process's environment, the batches of an export) and what
- * is small for long. In one heap the small settles in the gaps of the large, and the heap grows;
- * fixed, the limit is not raised each time that something larger is freed.
- */
-static void keep_large_apart(void)
-{
-	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-}
-
 int daemon_run(const struct daemon_options *options)
 {
 	struct daemon d = {
@@ -675,7 +640,7 @@ int daemon_run(const struct daemon_options *options)
 
 	if (!rights_are_enough())
 		return EXIT_FAILURE;
-	keep_large_apart();
+	memory_keep_large_apart();
 	descriptors_raise(d.config->processes_max);
 	r = daemon_start(&d);
 	if (r >= 0) {

@@ -15,6 +15,7 @@
 #include "export/store.h"
 #include "go_units.h"
 #include "jvm_agents.h"
+#include "memory.h"
 #include "output.h"
 #include "probe/insert.h"
 #include "probe/probe.h"
@@ -61,9 +62,8 @@ struct daemon {
 	uint64_t processes_lost; /* process events lost, as of the last pass over /proc */
 	uint64_t spans;          /* emitted */
 	uint64_t spans_at_hint;
-	size_t open_bytes_most; /* since memory was given back */
-	uint64_t give_back_ns;  /* when to do that again in any case */
-	uint64_t hint_ns;       /* when to say next why there is no span; 0: never */
+	struct memory memory;
+	uint64_t hint_ns; /* when to say next why there is no span; 0: never */
 };
 
 /* report.c: the control socket's handler; 'userdata' is the daemon. */
