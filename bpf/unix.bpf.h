@@ -29,7 +29,8 @@ static __always_inline bool first_word(const struct source *source, __u64 *ret)
 
 	switch (source->kind) {
 	case SOURCE_BUFFER:
-		piece.base = source->base;
+		/* As a number: to a pointer of the kernel's types nothing may be added. */
+		bpf_probe_read_kernel(&piece.base, sizeof(piece.base), &source->base);
 		piece.length = source->skip + sizeof(*ret);
 		break;
 	case SOURCE_USER_IOVEC:

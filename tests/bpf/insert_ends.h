@@ -59,7 +59,7 @@ static inline int set_up(bool line_fails, bool take_out_fails)
 					.head_bytes_max = 16384,
 					.processes_max = 16,
 					.requests_max = 64,
-					.connections_max = 64,
+					.connections_max = 1024,
 					.ring_bytes = 65536,
 					.inserts = true,
 					.insert_line_fails = line_fails,
