@@ -494,6 +494,26 @@ static __always_inline void on_destroy(struct sock *sk)
 	abandon(c);
 	socket_drop(sk);
 }
+#else
+/*
+ * A socket begins a connection, and not its first: its sequence numbers begin anew, and its
+ * addresses are others. Exchanges are counted on, since the socket keeps its cookie.
+ */
+static __always_inline void on_connect(struct sock *sk)
+{
+	struct conn *c = socket_conn(sk);
+
+	if (!c)
+		return;
+	abandon(c);
+	c->cookie = 0; /* it is drawn up again */
+	c->known_pid = 0;
+	c->role = ROLE_UNKNOWN;
+	c->off = 0;
+	c->is_pipelined = 0;
+	__builtin_memset(&c->rx, 0, sizeof(c->rx));
+	__builtin_memset(&c->tx, 0, sizeof(c->tx));
+}
 #endif
 
 /*
@@ -514,6 +534,11 @@ static __always_inline void on_state(struct sock *sk, int new_state, __u32 copy)
 	/* A connection begins: what is known of a socket here is of one that is gone. */
 	if (new_state == TCP_SYN_SENT || new_state == TCP_SYN_RECV) {
 		on_destroy(sk);
+		return;
+	}
+#else
+	if (new_state == TCP_SYN_SENT) {
+		on_connect(sk);
 		return;
 	}
 #endif

@@ -34,9 +34,16 @@ const volatile __u32 recvmsg_arguments = 5;
 		word_;                                                                   \
 	})
 
-/* Nothing leaves, or the little that fits behind the last bytes: not before the end is it known. */
+/*
+ * Nothing leaves, or the little that fits behind the last bytes: not before the end is it known. Nor
+ * where the bytes will be of a socket that this very send connects (MSG_FASTOPEN).
+ */
 static __always_inline bool may_leave(const struct sock *sk, const struct msghdr *msg)
 {
+	__u8 state = READ(sk, __sk_common.skc_state);
+
+	if (state == TCP_CLOSE || state == TCP_SYN_SENT)
+		return false;
 	return has_room(sk) || !(READ(msg, msg_flags) & MSG_DONTWAIT);
 }
 

@@ -232,6 +232,79 @@ static void test_one_exchange(void **state)
 	assert_int_equal(client->head.reason, PARENT_NONE_NO_REQUEST);
 }
 
+/* Two clients' requests on the same socket, which ends one connection and begins another. */
+static void test_second_connection_of_a_socket(void **state)
+{
+	const struct sockaddr none = {.sa_family = AF_UNSPEC};
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	socklen_t length = sizeof(address);
+	unsigned int requests = 0;
+	int fds[2], listener;
+
+	(void)state;
+	n_events = 0;
+	connect_pair(fds);
+	move(fds[0], fds[1], REQUEST);
+	move(fds[1], fds[0], RESPONSE);
+	assert_int_equal(connect(fds[0], &none, sizeof(none)), 0);
+	close(fds[1]);
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	assert_int_equal(connect(fds[0], (struct sockaddr *)&address, sizeof(address)), 0);
+	fds[1] = accept(listener, NULL, NULL);
+	move(fds[0], fds[1], REQUEST);
+	move(fds[1], fds[0], RESPONSE);
+	usleep(50000);
+	event_reader_drain(reader);
+	for (unsigned int i = 0; i < n_events; i++) {
+		const struct event *e = &events[i];
+
+		if (e->type != EVENT_HEAD || !e->head.is_request || e->role != EVENT_ROLE_CLIENT)
+			continue;
+		if (++requests == 2)
+			assert_int_equal(e->head.remote.port, ntohs(address.sin_port));
+	}
+	assert_int_equal(requests, 2);
+	close(fds[0]);
+	close(fds[1]);
+	close(listener);
+	event_reader_drain(reader);
+}
+
+/* A send that connects: its bytes have their numbers only when it has. */
+static void test_fast_open(void **state)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	socklen_t length = sizeof(address);
+	unsigned int heads = 0;
+	int fds[2], listener;
+
+	(void)state;
+	if (probe_tap_used(probe) == PROBE_TAP_KPROBE)
+		skip(); /* is not told how a send ends */
+	n_events = 0;
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(sendto(fds[0], REQUEST, sizeof(REQUEST) - 1, MSG_FASTOPEN,
+				(struct sockaddr *)&address, sizeof(address)),
+			 sizeof(REQUEST) - 1);
+	fds[1] = accept(listener, NULL, NULL);
+	move(fds[1], fds[0], RESPONSE);
+	move(fds[0], fds[1], REQUEST);
+	usleep(50000);
+	event_reader_drain(reader);
+	for (unsigned int i = 0; i < n_events; i++)
+		heads += events[i].type == EVENT_HEAD && events[i].role == EVENT_ROLE_CLIENT;
+	assert_int_equal(heads, 3);
+	close(fds[0]);
+	close(fds[1]);
+	close(listener);
+	event_reader_drain(reader);
+}
+
 /* A response of many sends ends with a record of its own, when its last byte has left. */
 static void test_end_of_a_long_response(void **state)
 {
@@ -647,6 +720,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verifier_has_room),
 		cmocka_unit_test(test_one_exchange),
+		cmocka_unit_test(test_second_connection_of_a_socket),
+		cmocka_unit_test(test_fast_open),
 		cmocka_unit_test(test_end_of_a_long_response),
 		cmocka_unit_test(test_peek_and_vector),
 		cmocka_unit_test(test_messages_of_one_call),
