@@ -36,6 +36,13 @@ struct head_slot {
 	bool has_no_room;         /* until the next head: there were no bytes left for this one */
 };
 
+/* A response that was whole before its request's head was: 408, 414, 431. */
+struct early_response {
+	uint32_t number; /* of the exchange; 0: none */
+	uint16_t status;
+	uint64_t time_ns;
+};
+
 struct conn_list {
 	struct conn *first, *last;
 };
@@ -54,6 +61,7 @@ struct conn {
 	uint32_t n_exchanges;
 	struct exchange *first, *last; /* ascending by number */
 	struct head_slot request, response;
+	struct early_response early;
 	struct event_endpoint local, remote;
 	uint32_t remote_n;
 	char remote_text[INET6_ADDRSTRLEN]; /* remote_n bytes; printed once, used by each span */

@@ -163,6 +163,22 @@ static void stitch_stop_connection(struct stitch *s, struct conn *c)
 	c->is_stopped = true;
 }
 
+/* What was answered before its head had come to its end is over. */
+static void stitch_end_early(struct stitch *s, struct conn *c, uint32_t number)
+{
+	struct early_response early = c->early;
+	struct exchange *x;
+
+	if (early.number != number)
+		return;
+	c->early = (struct early_response){0};
+	x = stitch_reach(s, c, number);
+	if (!x)
+		return;
+	x->status = early.status;
+	stitch_end(s, c, OUTCOME_DONE, early.time_ns);
+}
+
 static void stitch_request(struct stitch *s, struct conn *c, const struct event *e,
 			   struct str bytes, bool is_truncated)
 {
@@ -211,6 +227,7 @@ static void stitch_request(struct stitch *s, struct conn *c, const struct event 
 		stitch_revoke(s, e);
 	}
 	x->resource = stitch_resource(s, e->proc_id, e->pid);
+	stitch_end_early(s, c, e->exchange);
 }
 
 /* Interim responses (1xx but 101) come before the final one, perhaps in the same bytes. */
@@ -255,6 +272,12 @@ static void stitch_response_bad(struct stitch *s, const struct event *e)
 		stitch_response_end(s, e);
 }
 
+/* Whether the response is that of the request whose head is under way. */
+static bool is_early(const struct conn *c, const struct event *e)
+{
+	return c && c->request.parts && e->exchange == c->last_number + 1 && e->head.is_complete;
+}
+
 static void stitch_response(struct stitch *s, struct conn *c, const struct event *e,
 			    struct str bytes, bool is_truncated)
 {
@@ -268,6 +291,10 @@ static void stitch_response(struct stitch *s, struct conn *c, const struct event
 		return;
 	}
 	x = c ? stitch_reach(s, c, e->exchange) : NULL;
+	if (!x && r == HTTP_HEAD_DONE && is_early(c, e)) {
+		c->early = (struct early_response){e->exchange, head.status, e->time_ns};
+		return;
+	}
 	if (!x) {
 		if (r == HTTP_HEAD_DONE)
 			metrics_increment(METRIC_RESPONSES_ORPHAN);

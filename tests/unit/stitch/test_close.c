@@ -397,6 +397,32 @@ static void test_unknown_connection(void **state)
 	assert_int_equal(stitch_connections(sc->stitch), 0);
 }
 
+/* The server has enough of the head (408, 414, 431): that is the answer, whatever ends it then. */
+static void test_answered_in_mid_head(void **state)
+{
+	static const char begin[] = "GET /a HTTP/1.1\r\n", end[] = "Host: h\r\n\r\n";
+	struct scene *sc = *state;
+	struct event e = scene_head(sc, true, 1, STR(begin));
+
+	e.head.is_end = false;
+	stitch_event(sc->stitch, &e);
+	sc->now_ns += 20 * NSEC_PER_MSEC;
+	scene_response_whole(sc, 1, "HTTP/1.1 408 Slow\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(sc->n_spans, 0);
+	sc->now_ns += 20 * NSEC_PER_MSEC;
+	sc->offset = sizeof(begin) - 1;
+	e = scene_head(sc, true, 1, STR(end));
+	e.head.is_start = false;
+	e.head.head_start_ns = SCENE_START_NS;
+	stitch_event(sc->stitch, &e);
+	assert_int_equal(sc->n_spans, 1);
+	assert_result(sc->spans[0], 408, NULL);
+	assert_int_equal(duration_ms(sc->spans[0]), 20);
+	assert_int_equal(scene_metric(sc, METRIC_RESPONSES_ORPHAN), 0);
+	scene_close(sc, EVENT_CLOSE_DONE, ECONNRESET);
+	assert_int_equal(sc->n_spans, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +434,7 @@ int main(void)
 		SCENE_TEST(test_process_exit_with_response_unseen),
 		SCENE_TEST(test_next_connection),
 		SCENE_TEST(test_unknown_connection),
+		SCENE_TEST(test_answered_in_mid_head),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
