@@ -15,7 +15,7 @@ import judge
 from cases_chains import chain_hops, go_chain
 from cases_cli import daemon_once, one_line
 from cases_descriptors import soft_limit
-from cases_insert import ON, expect_headers, need_propagation
+from cases_insert import ON, expect_headers, need_propagation, wait_for_sockets
 from harness import Daemon, expect, expect_true, wait_until
 
 STEP_S = 3600
@@ -124,7 +124,7 @@ def propagation(daemon):
 def case_tcp_memory(run):
     """More memory in use for TCP than there may be: no request waits for it as long as it lasts, and later the header is
     in all again."""
-    front, _ = go_chain(run)
+    front, back = go_chain(run)
     shortage = Shortage()
 
     def is_suspended():
@@ -140,6 +140,7 @@ def case_tcp_memory(run):
     # found within 0.2 s, and whoever waits is told in the next 1 s; the rest is for a machine that is slow
     expect(traced < alone + 3, f"{alone:.3f} s without the daemon, {traced:.3f} s with it")
     wait_until(lambda: propagation(daemon) is None, 20, "connections that are taken in again")
+    wait_for_sockets(daemon, front, back.port)
     before = daemon.counters()
     run.load(front.port, 200, 8, name="later", prefix="/later/", id="later-{n}")
     counters = daemon.counters()
