@@ -95,7 +95,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def case_unix_socket(run):
-    """HTTP over a Unix socket is not TCP: no span, nothing counted as lost, and the process stays traced."""
+    """HTTP over a Unix socket is not TCP: no span, nothing counted as lost, and the process stays traced, and says so."""
     server = run.app("unix", apps.python("workers.py", "unix", "{port}", "{log}"), log=False)
     daemon = run.daemon()
     before = daemon.counters()
@@ -109,7 +109,8 @@ def case_unix_socket(run):
     after = daemon.counters()
     spans = daemon.finish()
     expect(not spans, f"{len(spans)} spans")
-    expect((found["state"], found["seen"]) == ("traced", "no request yet"), f"{found['state']}, {found['seen']}")
+    expect((found["state"], found["seen"]) == ("traced", "HTTP over Unix sockets is not followed"),
+           f"{found['state']}, {found['seen']}")
     noticed = [name for name in ("not_http", "out_of_step", "gap", "no_content", "orphan_response")
                if after[name] != before[name]]
     expect(not noticed, f"counted: {noticed}")
