@@ -283,7 +283,7 @@ static const struct class_hook async_server[] = {
 	 .entry = {PLAIN(ASYNC, "event")},
 	 .exit = PLAIN(ASYNC, "called"),
 	 .is_finally = true},
-	BEGINS("implAccept", {NULL}),
+	BEGINS("implAccept", {0}),
 	AT_EXIT("finishAccept", NULL, CALL(ASYNC, "accepted", "r")),
 };
 

@@ -27,7 +27,7 @@
 /* --- maps: up to 256 entries each, found by the map's address */
 
 #define SHIM_ENTRIES 256
-#define SHIM_BYTES   320
+#define SHIM_BYTES   384
 
 struct shim_map {
 	void *map;

@@ -110,6 +110,23 @@ static void test_own_goroutine(void **state)
 	assert_int_equal(shim_entries(&units), 0);
 }
 
+/* The first head is read by a goroutine that hands the connection on: nothing is left of that one. */
+static void test_connection_that_is_handed_on(void **state)
+{
+	struct end server;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	end_recv(&server, GET);
+	server.g = (uintptr_t)&fake_g[1];
+	end_send(&server, OK);
+	end_sent(&server);
+	end_recv(&server, GET);
+	assert_int_equal(decision_of(1)->goroutine, 101);
+	assert_int_equal(shim_entries(&units), 1);
+}
+
 /* The transport's goroutine sends for the one that handed the request over, once. */
 static void test_transport(void **state)
 {
@@ -361,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_goroutine),
+		cmocka_unit_test(test_connection_that_is_handed_on),
 		cmocka_unit_test(test_transport),
 		cmocka_unit_test(test_transport_too_late),
 		cmocka_unit_test(test_stale_call),
