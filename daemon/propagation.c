@@ -178,7 +178,8 @@ void propagation_start(struct daemon *d)
 		insert_free(TAKE_PTR(d->insert));
 	}
 	why_not = why_never(d);
-	if (why_not)
+	/* Of a missing right the daemon's start has told. */
+	if (why_not && rights_include_descriptors())
 		log_info("Requests will not carry 'traceparent' to other hosts: %s", why_not);
 }
 

@@ -65,5 +65,6 @@ bool rights_include_descriptors(void)
 void rights_warn(void)
 {
 	if (!rights_include_descriptors())
-		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced");
+		log_warning("No CAP_SYS_PTRACE: the processes of other users cannot be traced, and "
+			    "requests will not carry 'traceparent' to other hosts");
 }
