@@ -124,7 +124,7 @@ static int find_polled(struct candidates *c, size_t begin, const int *epolls, si
 	c->n_polled = 0;
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = read_epoll(c, c->items[begin].pid, epolls[i]);
-	if (r < 0)
+	if (r < 0 || !c->n_polled)
 		return r;
 	qsort(c->polled, c->n_polled, sizeof(*c->polled), compare_numbers);
 	for (size_t i = begin; i < c->n; i++)
