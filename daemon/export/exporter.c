@@ -4,10 +4,10 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "export/endpoint.h"
 #include "export/otlp.h"
 #include "export/queue.h"
@@ -314,23 +314,6 @@ static int transfer_new(struct exporter *e, uint32_t timeout_ms)
 	return easy_setup(e, timeout_ms);
 }
 
-/* Signals are the event loop's: blocked here, they reach no thread but its own. */
-static int thread_start(struct exporter *e)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	r = pthread_create(&e->thread, NULL, exporter_main, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r)
-		return -r;
-	pthread_setname_np(e->thread, "tsunagi-export");
-	e->is_running = true;
-	return 0;
-}
-
 int exporter_new(const struct exporter_options *options, struct exporter **ret)
 {
 	_cleanup_(exporter_freep) struct exporter *e = calloc(1, sizeof(*e));
@@ -350,10 +333,11 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret)
 	r = transfer_new(e, options->timeout_ms);
 	if (r < 0)
 		return r;
-	r = thread_start(e);
+	r = thread_start(&e->thread, "tsunagi-export", exporter_main, e);
 	if (r < 0)
 		return r;
 
+	e->is_running = true;
 	*ret = TAKE_PTR(e);
 	return 0;
 }

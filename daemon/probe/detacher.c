@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+
+#include "base/thread.h"
 
 /* Each holds file descriptors until it is gone. */
 #define WAITING_MAX 1024
@@ -76,20 +77,13 @@ void detacher_free(struct detacher *d)
 /* With the lock held. */
 static void start_thread(struct detacher *d)
 {
-	sigset_t all, before;
 	pthread_t thread;
 
-	if (d->n_threads == THREADS_MAX)
+	if (d->n_threads == THREADS_MAX ||
+	    thread_start(&thread, "tsunagi-detach", detacher_main, d) < 0)
 		return;
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (pthread_create(&thread, NULL, detacher_main, d) == 0) {
-		pthread_setname_np(thread, "tsunagi-detach");
-		pthread_detach(thread);
-		d->n_threads++;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_detach(thread);
+	d->n_threads++;
 }
 
 /* Whether somebody will take it. */

@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
+
+#include "base/thread.h"
 
 #define WAITING_MAX 16384
 /* Those that are met together, in a pass over /proc, say, come within this. */
@@ -25,10 +26,8 @@ struct taker {
 static void gather(struct taker *t)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC) + GATHER_NS;
-	struct timespec until = {.tv_sec = (time_t)(end / NSEC_PER_SEC),
-				 .tv_nsec = (long)(end % NSEC_PER_SEC)};
 
-	while (!t->is_ending && pthread_cond_timedwait(&t->changed, &t->lock, &until) != ETIMEDOUT)
+	while (!t->is_ending && condition_wait(&t->changed, &t->lock, end))
 		;
 }
 
@@ -62,21 +61,6 @@ static void *taker_main(void *userdata)
 	return NULL;
 }
 
-static int start_thread(struct taker *t)
-{
-	sigset_t all, before;
-	int r;
-
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	r = pthread_create(&t->thread, NULL, taker_main, t);
-	if (r == 0)
-		pthread_setname_np(t->thread, "tsunagi-taker");
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 static void taker_done(struct taker *t)
 {
 	pthread_cond_destroy(&t->changed);
@@ -87,7 +71,6 @@ static void taker_done(struct taker *t)
 int taker_new(taker_fn take, void *userdata, struct taker **ret)
 {
 	struct taker *t = calloc(1, sizeof(*t));
-	pthread_condattr_t monotonic;
 	int r;
 
 	if (!t)
@@ -95,11 +78,8 @@ int taker_new(taker_fn take, void *userdata, struct taker **ret)
 	t->take = take;
 	t->userdata = userdata;
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	r = start_thread(t);
+	condition_init(&t->changed);
+	r = thread_start(&t->thread, "tsunagi-taker", taker_main, t);
 	if (r < 0) {
 		taker_done(t);
 		return r;

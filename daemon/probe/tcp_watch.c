@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 
+#include "base/thread.h"
 #include "probe/tcp_memory.h"
 
 #define LOOK_NS (200 * NSEC_PER_MSEC)
@@ -35,12 +35,10 @@ static void look(struct tcp_watch *w)
 static bool wait_for_next(struct tcp_watch *w)
 {
 	uint64_t next = now_ns(CLOCK_MONOTONIC) + LOOK_NS;
-	struct timespec until = {.tv_sec = (time_t)(next / NSEC_PER_SEC),
-				 .tv_nsec = (long)(next % NSEC_PER_SEC)};
 	bool goes_on;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->is_ending && pthread_cond_timedwait(&w->end, &w->lock, &until) != ETIMEDOUT)
+	while (!w->is_ending && condition_wait(&w->end, &w->lock, next))
 		;
 	goes_on = !w->is_ending;
 	pthread_mutex_unlock(&w->lock);
@@ -58,21 +56,6 @@ static void *watch_main(void *userdata)
 	return NULL;
 }
 
-static int start_thread(struct tcp_watch *w)
-{
-	sigset_t all, before;
-	int r;
-
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	r = pthread_create(&w->thread, NULL, watch_main, w);
-	if (r == 0)
-		pthread_setname_np(w->thread, "tsunagi-memory");
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 static void watch_done(struct tcp_watch *w)
 {
 	pthread_cond_destroy(&w->end);
@@ -83,7 +66,6 @@ static void watch_done(struct tcp_watch *w)
 int tcp_watch_new(const struct tcp_watch_options *options, struct tcp_watch **ret)
 {
 	struct tcp_watch *w = calloc(1, sizeof(*w));
-	pthread_condattr_t monotonic;
 	int r;
 
 	if (!w)
@@ -91,11 +73,8 @@ int tcp_watch_new(const struct tcp_watch_options *options, struct tcp_watch **re
 	w->options = *options;
 	w->memory.is_short = options->is_short;
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->end, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	r = start_thread(w);
+	condition_init(&w->end);
+	r = thread_start(&w->thread, "tsunagi-memory", watch_main, w);
 	if (r < 0) {
 		watch_done(w);
 		return r;
