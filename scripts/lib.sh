@@ -11,7 +11,7 @@ GO_VERSION=1.26.8 # what that Jaeger needs
 mkdir -p "$ROOT/build" # logs go there
 
 BUILD_PACKAGES=(gcc libc6-dev cmake ninja-build pkgconf clang bpftool libbpf-dev libelf-dev libsystemd-dev
-	libcurl4-openssl-dev libprotobuf-c-dev protobuf-c-compiler libcjson-dev libyaml-dev zlib1g-dev libxxhash-dev
+	libcurl4-openssl-dev libprotobuf-c-dev protobuf-c-compiler libcjson-dev libyaml-dev libxxhash-dev
 	libcmocka-dev)
 
 # One line a step.
