@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
  * The one header that the kernel side and user space share: records of the ring, keys and values of
- * the maps, limits, and the counters of the kernel side. Included by bpf/, daemon/event and
- * daemon/probe alone.
+ * the maps, limits, and the counters of the kernel side. Included by bpf/, agent/,
+ * daemon/event and daemon/probe alone.
  *
  * Fixed-width types, explicit padding, sizes asserted on both sides. All times are CLOCK_MONOTONIC
  * in nanoseconds; ports are in host order; addresses and ids in network order.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * Units of work: who works for a request, and for which one. A unit is a thread, or a goroutine of
- * a Go program; each has its entry in 'units', which only it writes. Used by context.bpf.h, and by
- * the probes in Go programs.
+ * Units of work: who works for a request, and for which one. A unit is a thread, a goroutine of a Go
+ * program, or a context of the agent in a JVM; each has its entry in 'units', which only it writes.
+ * Used by context.bpf.h, and by the probes in Go programs.
  */
 #pragma once
 

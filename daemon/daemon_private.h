@@ -1,6 +1,6 @@
 /*
- * The daemon's state, shared by daemon.c (the loop), report.c (answers for the control socket) and
- * hints.c (why there is no span yet). Nobody else includes this.
+ * The daemon's state, for the files beside daemon.c alone: what the loop wires together, and what
+ * they answer and complain from.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
  * A hash table of things that carry their own link: struct table_node is a member of the entry, the
- * table owns only its buckets. Chained, doubled when full, never shrunk below its first size. Keys
+ * table owns only its buckets. Chained, doubled when full, never shrunk. Keys
  * are hashed by the caller (table_hash; numbers that count up, or random ones, are their own hashes)
  * and compared by the caller while it walks a chain:
  *
@@ -9,8 +9,7 @@
  *		if (c->cookie == cookie) ...
  *	}
  *
- * Used by discover, stitch and export for everything that is looked up by key. Not for use across
- * threads.
+ * Not for use across threads.
  */
 #pragma once
 
