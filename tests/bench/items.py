@@ -220,7 +220,7 @@ HANDOVERS = {"executeJob": "a job handed to a pool's thread, and run", "passMess
 def jmh(run, home, agent):
     """ns an operation, by name, as JMH has them: with this library in the JVM, or "none"."""
     folder, source = apps.CACHE / "jmh", pathlib.Path(__file__).parent / "jmh"
-    apps.build(folder / "classes/Handover.class", [source / "pom.xml", source / "src/Handover.java"],
+    apps.build(folder / "classes/handovers/Handover.class", [source / "pom.xml", source / "src/handovers/Handover.java"],
                apps.mvn(folder, "process-classes"), cwd=source, env={**os.environ, "JAVA_HOME": str(home)})
     result = run.directory / "jmh.json"
     done = subprocess.run([home / "bin/java", "-cp", f"{folder}/classes:{folder}/libs/*", "org.openjdk.jmh.Main",

@@ -1,3 +1,5 @@
+package handovers;
+
 import com.sun.tools.attach.VirtualMachine;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
