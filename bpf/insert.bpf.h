@@ -294,11 +294,11 @@ static __always_inline enum whose whose_is(const struct sock *sk)
 	const struct list_head *first = BPF_CORE_READ(psock, link.next);
 	const struct sk_psock_link *link =
 		(void *)((__u64)first - bpf_core_field_offset(struct sk_psock_link, list));
-	const struct bpf_map *ours = (const struct bpf_map *)&sockets;
 
 	if (!psock || (__u64)first == (__u64)psock + bpf_core_field_offset(struct sk_psock, link))
 		return WHOSE_NOBODYS;
-	return first == BPF_CORE_READ(psock, link.prev) && BPF_CORE_READ(link, map, id) == ours->id
+	return first == BPF_CORE_READ(psock, link.prev) &&
+			       BPF_CORE_READ(link, map, id) == sockets_id
 		       ? WHOSE_OURS
 		       : WHOSE_OTHERS;
 }

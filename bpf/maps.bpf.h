@@ -23,6 +23,12 @@ const volatile __u32 insert_faults;
 volatile __u32 insert_is_closed;
 
 /*
+ * The id of 'sockets', written by probe/ before anything is in it. Sockets in the map hold the program
+ * for messages: if that referred to the map, both would outlive the daemon, and insert without it.
+ */
+volatile __u32 sockets_id;
+
+/*
  * Written by the reader when it is about to sleep: the next record then wakes it. While it is awake
  * it polls every few milliseconds and records do not wake it, which was the largest single saving
  * measured.

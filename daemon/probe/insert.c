@@ -498,6 +498,18 @@ bool insert_is_checked(const struct insert *i)
 	return i->is_checked;
 }
 
+/* Tells the kernel side which map is ours. Returns 0 or a negative errno. */
+static int tell_sockets_id(const struct insert *i, uint32_t *at)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+	int r = bpf_obj_get_info_by_fd(bpf_map__fd(i->sockets), &info, &size);
+
+	if (!r)
+		__atomic_store_n(at, info.id, __ATOMIC_RELEASE);
+	return r;
+}
+
 int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal)
 {
 	_cleanup_(insert_freep) struct insert *i = calloc(1, sizeof(*i));
@@ -518,6 +530,9 @@ int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_r
 	i->connection = bpf_object__find_program_by_name(object, "in_connection");
 	i->procs = bpf_object__find_map_by_name(object, "procs");
 	i->is_closed = probe_insert_gate(p);
+	r = tell_sockets_id(i, probe_insert_sockets_id(p));
+	if (r < 0)
+		return r;
 	r = taker_new(take_processes, i, &i->taker);
 	if (r < 0)
 		return r;

@@ -209,6 +209,11 @@ uint32_t *probe_insert_gate(struct probe *p)
 	return p->tap.insert_is_closed;
 }
 
+uint32_t *probe_insert_sockets_id(struct probe *p)
+{
+	return p->tap.sockets_id;
+}
+
 /* Returns 0, TAP_REFUSED with the reason kept, or a negative errno, with the reason kept too. */
 static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel,
 		   const struct probe_options *o)

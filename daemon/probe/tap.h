@@ -26,7 +26,7 @@ struct tap {
 	 * In memory that is shared with the kernel side; valid after loading, through
 	 * tap_*_share().
 	 */
-	uint32_t *reader_sleeps, *procs_generation, *insert_is_closed;
+	uint32_t *reader_sleeps, *procs_generation, *insert_is_closed, *sockets_id;
 	uint8_t *selected, *unjudged;
 	uint32_t *head_bytes_max, *insert_faults; /* to be set before loading */
 };
@@ -38,6 +38,8 @@ int probe_counters_reset(struct probe *p);
 const char *probe_insert_refusal(const struct probe *p);
 /* Where that says that it takes in no connection. */
 uint32_t *probe_insert_gate(struct probe *p);
+/* Where it looks for the id of the map for sockets. */
+uint32_t *probe_insert_sockets_id(struct probe *p);
 
 /* The part that depends on the skeleton's type only by name. */
 #define TAP_VIEW(s)                                                                               \
@@ -58,6 +60,7 @@ uint32_t *probe_insert_gate(struct probe *p);
 		(tap)->reader_sleeps = (uint32_t *)&(s)->bss->reader_sleeps;        \
 		(tap)->procs_generation = (uint32_t *)&(s)->data->procs_generation; \
 		(tap)->insert_is_closed = (uint32_t *)&(s)->bss->insert_is_closed;  \
+		(tap)->sockets_id = (uint32_t *)&(s)->bss->sockets_id;              \
 		(tap)->selected = (s)->bss->selected;                               \
 		(tap)->unjudged = (s)->bss->unjudged;                               \
 	} while (0)

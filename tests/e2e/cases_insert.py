@@ -319,6 +319,33 @@ def case_insert_killed(run):
             f"connections that were compared")
 
 
+def programs_loaded():
+    """Ids of the programs that the kernel has for messages of sockets."""
+    told = subprocess.run(["bpftool", "-j", "prog", "show"], capture_output=True, text=True, check=True).stdout
+    return {one["id"] for one in json.loads(told) if one["type"] == "sk_msg"}
+
+
+def case_insert_after_kill(run):
+    """The daemon is killed: its map of sockets ends with it, so connections that go on are plain ones."""
+    need("go", "ss", "bpftool")
+    before = programs_loaded()
+    front, back = go_chain(run)
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    run.load(front.port, 200, 8)
+    inside = sockets_inside(daemon)
+    expect(inside and programs_loaded() - before, "nothing is in the map")
+    daemon.stop(signal_number=signal.SIGKILL)
+    wait_until(lambda: programs_loaded() <= before, 10, "the end of the program for messages")
+    run.load(front.port, 200, 8, name="after", id="after-{n}")
+    expect(inside & cookies_of(front), f"no connection to port {back.port} went on")
+    run.stop_apps()
+    late = [request for (_, request), record in run.read_logs()["back"].items()
+            if request.startswith("after-") and record["headers"]]
+    expect(not late, f"{len(late)} requests behind the daemon's end had a header")
+    return f"{len(inside)} connections that went on as plain ones"
+
+
 def case_insert_late(run):
     """Connections that are older than the daemon: their requests have the header, from the third one on at the latest."""
     need("go", "ss", "bpftool")
