@@ -128,6 +128,9 @@ SUBPROGRAM1(unit_request, struct work *, w)
 	w->elder = work.elder;
 	if (r)
 		w->parent = *r;
+	/* Taken back since the call was noted. */
+	if (r && r->is_blind)
+		w->unit_reason = DECISION_NONE_AMBIGUOUS;
 	/*
 	 * Answered meanwhile; or while it was copied, and then its memory may have become another's.
 	 */

@@ -165,6 +165,27 @@ static void test_transport_too_late(void **state)
 	assert_int_equal(decision_of(2)->reason, DECISION_NONE_NO_REQUEST);
 }
 
+/* Handed over for a request that is nobody's parent by now. */
+static void test_transport_taken_back(void **state)
+{
+	struct end server, client;
+	struct request_key key;
+	struct request *request;
+
+	(void)state;
+	go_setup();
+	go_end_init(&server, 1, 0);
+	go_end_init(&client, 2, 1);
+	end_recv(&server, GET);
+	handed_over(GET, &server);
+	key = (struct request_key){.connection = 1, .exchange = server.conn.rx.exchange};
+	request = bpf_map_lookup_elem(&requests, &key);
+	assert_non_null(request);
+	request->is_blind = 1;
+	end_send(&client, GET);
+	assert_int_equal(decision_of(1)->reason, DECISION_NONE_AMBIGUOUS);
+}
+
 /* What was never sent must not be taken for what another goroutine sends from the same memory. */
 static void test_stale_call(void **state)
 {
@@ -381,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_connection_that_is_handed_on),
 		cmocka_unit_test(test_transport),
 		cmocka_unit_test(test_transport_too_late),
+		cmocka_unit_test(test_transport_taken_back),
 		cmocka_unit_test(test_stale_call),
 		cmocka_unit_test(test_stale_buffer),
 		cmocka_unit_test(test_not_a_goroutine),
