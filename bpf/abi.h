@@ -490,6 +490,7 @@ enum insert_fault {
 
 struct insertion {
 	__u32 is_off; /* something went wrong once: never again on this connection */
+	__u32 pid;    /* who connected it; 0 when user space took it in */
 };
 
 /*
@@ -501,6 +502,7 @@ enum leave_why {
 			       the socket, or has executed something else */
 	LEAVE_NOT_FOLLOWED, /* what is sent is no HTTP/1, or has become something else */
 	LEAVE_BLOCKING,     /* whoever made it so may wait in ways that Go does not */
+	LEAVE_NAGLE,        /* a message in two pieces would wait for the peer */
 	_LEAVE_MAX,
 };
 #define LEAVING_MAX 1024

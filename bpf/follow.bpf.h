@@ -27,6 +27,8 @@ static __always_inline bool stream_seek(struct work *w, struct conn *c, struct s
 			s->phase = PHASE_OUT_OF_STEP;
 			s->is_old = 1;
 			s->began_old = 1;
+		} else if (!offset && w->is_tx && !c->rx.is_known) {
+			s->began_old = 1; /* put there in mid-stream, without a handshake */
 		}
 		return true;
 	}

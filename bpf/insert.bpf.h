@@ -17,7 +17,7 @@
 #include "core.bpf.h"
 
 /* A head of up to so many bytes leaves whole even if the kernel is short of memory (room_for()). */
-#define HEAD_AT_ONCE 2048
+#define HEAD_AT_ONCE 1024
 /* The piece that the line goes into is copied: no more than this of it, in one allocation. */
 #define PIECE_BYTES_MAX 32768
 
@@ -79,6 +79,7 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 	__u32 pid = READ(current_task(), tgid);
 	struct bpf_sock *sk = ops->sk;
 	const struct proc *proc;
+	const struct tcp_sock *tp;
 	const struct sock *full;
 
 	if (!selected[pid % SELECTED_SLOTS] || !sk)
@@ -86,8 +87,12 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 	proc = bpf_map_lookup_elem(&procs, &pid);
 	if (!proc || !(proc->flags & PROC_PROPAGATES))
 		return;
-	full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
-	if (!full)
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return;
+	full = (const struct sock *)tp;
+	/* Put there in mid-stream, not made: user space takes it in as one that was there before. */
+	if (BPF_CORE_READ_BITFIELD(tp, repair))
 		return;
 	if (is_zero_copy(full))
 		count(COUNT_INSERT_ZERO_COPY);
@@ -96,18 +101,30 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops)
 	else if (!is_in_own_network(full))
 		count(COUNT_INSERT_NETWORK);
 	else
-		bpf_sk_storage_get(&insertions, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		bpf_sk_storage_get(&insertions, sk, &(struct insertion){.pid = pid},
+				   BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline bool propagates(__u32 pid)
+{
+	const struct proc *proc = bpf_map_lookup_elem(&procs, &pid);
+
+	return proc && (proc->flags & PROC_PROPAGATES);
 }
 
 /* Wherever the answer to that came in. */
 static __always_inline void connection_is_made(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
+	const struct insertion *own;
 	const struct sock *full;
 	__u64 cookie;
 
 	/* One that is made meanwhile stays marked, and is taken in by user space. */
-	if (!sk || insert_is_closed || !bpf_sk_storage_get(&insertions, sk, 0, 0))
+	if (!sk || insert_is_closed)
+		return;
+	own = bpf_sk_storage_get(&insertions, sk, 0, 0);
+	if (!own || !propagates(own->pid))
 		return;
 	full = (const struct sock *)bpf_skc_to_tcp_sock(sk);
 	if (!full || is_zero_copy(full)) {
@@ -264,11 +281,21 @@ static __always_inline bool is_in_step(const struct conn *c, const struct tcp_so
 {
 	const struct stream *s = &c->tx;
 
+	/* The handshake's byte. Without one the connection was put there (TCP_REPAIR), in mid-stream. */
 	if (!s->is_known)
-		return sent_offset(tp) <= 1;
+		return sent_offset(tp) == 1;
 	if (s->seq != READ(tp, write_seq) || s->is_tentative)
 		return false;
 	return s->phase == PHASE_START || s->phase == PHASE_HEAD;
+}
+
+/*
+ * Whether the end of a short message waits for the peer, and the peer's word for that end: what a
+ * socket in the map sends in pieces would. Go switches that off on each of its connections.
+ */
+static __always_inline bool sends_late(const struct tcp_sock *tp)
+{
+	return !(BPF_CORE_READ_BITFIELD(tp, nonagle) & TCP_NAGLE_OFF);
 }
 
 /* Nothing about the socket that makes its next send another than a plain one, or none. */
@@ -277,7 +304,7 @@ static __always_inline bool is_plain(const struct sock *sk, const struct tcp_soc
 	__u8 state = READ(sk, __sk_common.skc_state);
 
 	return (state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT) && may_send(sk) &&
-	       !BPF_CORE_READ_BITFIELD(tp, repair) && !is_zero_copy(sk);
+	       !BPF_CORE_READ_BITFIELD(tp, repair) && !is_zero_copy(sk) && !sends_late(tp);
 }
 
 enum whose { WHOSE_NOBODYS, WHOSE_OURS, WHOSE_OTHERS };
@@ -342,19 +369,29 @@ static __always_inline bool room_for(const struct sock *sk, const struct tcp_soc
 
 /* What some servers count of a head is less than all of it: not its first line, or no line ends. */
 #define UNCOUNTED_BYTES 512
-/* Fields that servers take by default: Apache httpd, Tomcat, Kestrel, Python's http.server. */
-#define FIELDS_TAKEN 100
+/* What uWSGI counts beside the head: names and numbers of its own, and the path again. */
+#define COUNTED_BESIDE_BYTES 1024
 
-static __always_inline bool passes(__u32 length, __u32 limit)
+static __always_inline bool passes(__u32 length, __u32 beside, __u32 limit)
 {
-	return length + LINE_BYTES > limit && length <= limit + UNCOUNTED_BYTES;
+	return length + beside + LINE_BYTES > limit && length <= limit + UNCOUNTED_BYTES;
+}
+
+/*
+ * Whether servers take so many fields by default, and no more: 100 do Apache httpd, Tomcat, Kestrel
+ * and Python's http.server, 96 actix, 200 Undertow, 64 iPlanet, 50 Bandit.
+ */
+static __always_inline bool is_limit_of_fields(__u8 fields)
+{
+	return fields == 50 || fields == 64 || fields == 96 || fields == 100 || fields == 200;
 }
 
 /* Whether a head of that length may be one that a server takes, and would not with the line. */
 static __always_inline bool is_near_limit(__u32 length, __u8 fields)
 {
-	return fields == FIELDS_TAKEN || passes(length, 4096) || passes(length, 8192) ||
-	       passes(length, 15360) || passes(length, 16384) || passes(length, 32768);
+	return is_limit_of_fields(fields) || passes(length, COUNTED_BESIDE_BYTES, 4096) ||
+	       passes(length, 0, 8192) || passes(length, 0, 15360) || passes(length, 0, 16384) ||
+	       passes(length, 0, 32768);
 }
 
 /*
@@ -365,6 +402,9 @@ static __always_inline int why_not(const struct work *w, const struct conn *c, _
 {
 	const struct stream *s = &c->tx;
 
+	/* The facts are those of what came last, which may have been no request, and no facts. */
+	if (s->phase == PHASE_OUT_OF_STEP)
+		return COUNT_INSERT_UNPROVEN;
 	if (s->facts.traceparent != TRACEPARENT_NONE)
 		return COUNT_INSERT_OWN;
 	if (w->requests != 1 || c->opened - c->closed != 1)
@@ -570,14 +610,6 @@ static __always_inline void leave(const struct tcp_sock *tp, __u32 why)
 	bpf_map_push_elem(&leaving, &l, 0);
 }
 
-static __always_inline bool propagates(void)
-{
-	__u32 pid = READ(current_task(), tgid);
-	const struct proc *proc = bpf_map_lookup_elem(&procs, &pid);
-
-	return proc && (proc->flags & PROC_PROPAGATES);
-}
-
 static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, __u32 slot)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -588,12 +620,14 @@ static __always_inline int message(struct sk_msg_md *msg, struct tcp_sock *tp, _
 	int counter;
 
 	c = conn_of_socket(sk, slot, &actor, true);
-	if (c ? !(c->known.flags & PROC_PROPAGATES) : !propagates())
+	if (c ? !(c->known.flags & PROC_PROPAGATES) : !propagates(READ(current_task(), tgid)))
 		leave(tp, LEAVE_PASSED_ON);
 	else if (!c)
 		leave(tp, LEAVE_NOT_FOLLOWED);
 	else if (is_blocking(sk))
 		leave(tp, LEAVE_BLOCKING);
+	else if (sends_late(tp))
+		leave(tp, LEAVE_NAGLE);
 	if (!c)
 		return SK_PASS;
 	w = work_begin(slot, &actor, c);

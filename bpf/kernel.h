@@ -31,6 +31,9 @@ enum { false = 0, true = 1 };
 #define MSG_DONTWAIT 0x40
 #define MSG_ERRQUEUE 0x2000
 
+/* include/net/tcp.h */
+#define TCP_NAGLE_OFF 1
+
 /* include/net/tcp_states.h */
 #define TCP_ESTABLISHED 1
 #define TCP_SYN_SENT    2
@@ -146,6 +149,7 @@ struct tcp_sock {
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 notsent_lowat;
+	__u8 nonagle : 4;
 	__u8 repair : 1;
 	__u64 bytes_received;
 	__u64 bytes_acked;

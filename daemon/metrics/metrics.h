@@ -115,6 +115,8 @@
 	  "connections taken out of the map of propagation: they carry no HTTP/1 (any more)")      \
 	X(METRIC_PROPAGATION_BLOCKING, "propagation_blocking",                                     \
 	  "connections without our traceparent since they were made blocking ones")                \
+	X(METRIC_PROPAGATION_NAGLE, "propagation_nagle",                                           \
+	  "connections without our traceparent since Nagle's algorithm was switched on")           \
 	X(METRIC_PROPAGATION_CONNECTIONS_NOT_GO, "propagation_connections_not_go",                 \
 	  "connections older than the daemon without our traceparent: not polled as Go's are")     \
 	X(METRIC_PROPAGATION_UNREACHABLE, "propagation_unreachable",                               \

@@ -156,7 +156,7 @@ static bool is_open_for(const struct insert *i, uint32_t pid)
 static void take_socket(void *userdata, const struct foreign_socket *foreign)
 {
 	struct insert *i = userdata;
-	struct insertion insertion = {0};
+	struct insertion insertion = {.pid = foreign->pid};
 	socklen_t length = sizeof(uint64_t);
 	uint64_t cookie, value = (uint64_t)foreign->fd;
 	int r, fd = foreign->fd;
@@ -185,8 +185,8 @@ static void take_socket(void *userdata, const struct foreign_socket *foreign)
 		return;
 	r = bpf_map__update_elem(i->sockets, &cookie, sizeof(cookie), &value, sizeof(value),
 				 BPF_NOEXIST);
-	/* The peer may have ended it meanwhile. */
-	if (r < 0 && r != -EEXIST && is_in_state(fd, CONNECTED))
+	/* It is there already, or the peer may have ended it meanwhile. */
+	if (r < 0 && !is_in_map(i, fd) && is_in_state(fd, CONNECTED))
 		metrics_increment(METRIC_PROPAGATION_CONNECTIONS_MISSED);
 	/* Whoever empties the map does so behind what is looked at here. */
 	if (!is_open_for(i, foreign->pid))
@@ -292,6 +292,7 @@ static const enum metric leave_counters[] = {
 	[LEAVE_PASSED_ON] = METRIC_PROPAGATION_PASSED_ON,
 	[LEAVE_NOT_FOLLOWED] = METRIC_PROPAGATION_NOT_FOLLOWED,
 	[LEAVE_BLOCKING] = METRIC_PROPAGATION_BLOCKING,
+	[LEAVE_NAGLE] = METRIC_PROPAGATION_NAGLE,
 };
 static_assert(ARRAY_SIZE(leave_counters) == _LEAVE_MAX, "each reason has a counter");
 

@@ -309,8 +309,13 @@ static void test_older_stream(void **state)
 	(void)state;
 	setup(NULL);
 	end_init(&e, 2, 11);
+	e.moved[1] = 1; /* the handshake's */
 	send(&e, GET, 1, strlen(GET));
 	assert_false(e.conn.tx.began_old);
+	/* Without one: it was put there, in mid-stream. */
+	end_init(&e, 3, 11);
+	send(&e, GET, 1, strlen(GET));
+	assert_true(e.conn.tx.began_old);
 	end_init(&e, 3, 11);
 	e.moved[1] = 1000;
 	send(&e, GET, 1, strlen(GET));
