@@ -206,15 +206,20 @@ def case_insert_bytes(run):
     return f"{comparison.lines} lines on {comparison.connections} connections; own {counters['insert_own']}"
 
 
-def socket_maps(process):
-    """Ids of the maps for sockets that a process holds."""
+def objects_of(process, kind, number):
+    """Ids of the maps or programs of this type that a process holds: 'kind' is map or prog."""
     ids = set()
     for info in pathlib.Path(f"/proc/{process.pid}/fdinfo").iterdir():
         with contextlib.suppress(OSError):
             facts = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
-            if facts.get("map_type", "").strip() == "18":
-                ids.add(int(facts["map_id"]))
+            if facts.get(f"{kind}_type", "").strip() == number:
+                ids.add(int(facts[f"{kind}_id"]))
     return ids
+
+
+def socket_maps(process):
+    """Ids of the maps for sockets that a process holds (BPF_MAP_TYPE_SOCKHASH)."""
+    return objects_of(process, "map", "18")
 
 
 def sockets_inside(daemon):
@@ -319,24 +324,25 @@ def case_insert_killed(run):
             f"connections that were compared")
 
 
-def programs_loaded():
-    """Ids of the programs that the kernel has for messages of sockets."""
-    told = subprocess.run(["bpftool", "-j", "prog", "show"], capture_output=True, text=True, check=True).stdout
-    return {one["id"] for one in json.loads(told) if one["type"] == "sk_msg"}
+def objects_there(kind):
+    """Ids of all maps or programs that the kernel has."""
+    told = subprocess.run(["bpftool", "-j", kind, "show"], capture_output=True, text=True, check=True).stdout
+    return {one["id"] for one in json.loads(told)}
 
 
 def case_insert_after_kill(run):
     """The daemon is killed: its map of sockets ends with it, so connections that go on are plain ones."""
     need("go", "ss", "bpftool")
-    before = programs_loaded()
     front, back = go_chain(run)
     daemon = run.daemon(config=run.config(ON))
     need_propagation(daemon)
     run.load(front.port, 200, 8)
     inside = sockets_inside(daemon)
-    expect(inside and programs_loaded() - before, "nothing is in the map")
+    programs, maps = objects_of(daemon, "prog", "16"), socket_maps(daemon)  # 16: BPF_PROG_TYPE_SK_MSG
+    expect(inside and programs and maps, "nothing is in the map")
     daemon.stop(signal_number=signal.SIGKILL)
-    wait_until(lambda: programs_loaded() <= before, 10, "the end of the program for messages")
+    wait_until(lambda: not programs & objects_there("prog") and not maps & objects_there("map"), 10,
+               "the end of the program for messages and of its map")
     run.load(front.port, 200, 8, name="after", id="after-{n}")
     expect(inside & cookies_of(front), f"no connection to port {back.port} went on")
     run.stop_apps()
