@@ -616,6 +616,7 @@ static void daemon_done(struct daemon *d)
 	go_units_free(d->go);
 	jvm_agents_free(d->jvm);
 	tcp_watch_free(d->tcp_watch);
+	tcp_memory_free(d->tcp_memory);
 	insert_free(d->insert);
 	waiting_free(d->waiting);
 	probe_free(d->probe);

@@ -40,8 +40,10 @@ struct daemon {
 	struct insert *insert;               /* NULL: not wanted, or refused */
 	struct probe_refusal insert_refusal; /* why, if it was wanted */
 	struct tcp_watch *tcp_watch;         /* NULL: nothing is inserted */
+	struct tcp_memory *tcp_memory;
 	struct tcp_memory_groups tcp_groups;
 	uint64_t tcp_groups_ns;        /* when to look at their limits again */
+	bool has_unreached;            /* processes that no descriptor was left to look at */
 	unsigned int insert_shortages; /* of TCP's memory; counted by its watch's thread */
 	unsigned int insert_resumes;   /* how many of these are over, as the loop knows it */
 	unsigned int
@@ -83,7 +85,7 @@ bool propagation_is_wanted(const struct config *config);
 void propagation_start(struct daemon *d);
 const char *propagation_why_not(const struct daemon *d); /* NULL: it is done where it applies */
 const char *propagation_why_not_everywhere(const struct daemon *d); /* the same of every cgroup */
-bool propagation_applies(const struct daemon *d, const struct process *p);
+bool propagation_applies(struct daemon *d, const struct process *p);
 void propagation_take_connections(struct daemon *d, const struct process *p);
 void propagation_drop_connections(struct daemon *d, const struct process *p);
 void propagation_tick(struct daemon *d, uint64_t now);

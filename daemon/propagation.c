@@ -28,12 +28,12 @@ bool propagation_is_wanted(const struct config *config)
 	return is_wanted;
 }
 
-static bool is_short_now(void)
+static bool is_short_now(const struct daemon *d)
 {
-	struct tcp_memory memory;
+	struct tcp_memory_use use;
 
 	/* What cannot be looked at may be short. */
-	return tcp_memory_read("/proc", &memory) < 0 || memory.used >= memory.pressure;
+	return tcp_memory_read(d->tcp_memory, &use) < 0 || use.used >= use.pressure;
 }
 
 static unsigned int count_shortages(const struct daemon *d)
@@ -101,14 +101,13 @@ static int check(struct daemon *d, bool has_reader)
 
 	if (r || !insert_why_not(d->insert))
 		return r;
-	if (shortages != count_shortages(d) || is_short_now())
+	if (shortages != count_shortages(d) || is_short_now(d))
 		insert_check_again(d->insert);
 	return 0;
 }
 
 static int start(struct daemon *d)
 {
-	struct tcp_memory memory;
 	int r;
 
 	if (!rights_include_sockets()) {
@@ -121,7 +120,7 @@ static int start(struct daemon *d)
 			 "no CAP_SYS_PTRACE, by which a connection is taken out when it must be");
 		return INSERT_REFUSED;
 	}
-	r = tcp_memory_read("/proc", &memory);
+	r = tcp_memory_new("/proc", &d->tcp_memory);
 	if (r < 0) {
 		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
 			 "the memory of TCP cannot be watched from here: %s", strerror(-r));
@@ -133,7 +132,7 @@ static int start(struct daemon *d)
 	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
 	if (r)
 		return r;
-	if (!is_short_now()) {
+	if (!is_short_now(d)) {
 		r = check(d, false);
 		if (r || insert_is_checked(d->insert))
 			return r;
@@ -153,7 +152,7 @@ static const char *why_never(const struct daemon *d)
 
 static int start_watch(struct daemon *d)
 {
-	return tcp_watch_new(&(struct tcp_watch_options){.proc = "/proc",
+	return tcp_watch_new(&(struct tcp_watch_options){.memory = d->tcp_memory,
 							 .is_short = insert_is_suspended(d->insert),
 							 .nice = WATCH_NICE,
 							 .looked = memory_looked_at,
@@ -211,12 +210,20 @@ static bool is_limited(const struct daemon *d, const struct process *p)
 	return tcp_memory_is_limited(&d->tcp_groups, "/proc", p->pid);
 }
 
-bool propagation_applies(const struct daemon *d, const struct process *p)
+bool propagation_applies(struct daemon *d, const struct process *p)
 {
+	int r;
+
 	if (!would_apply(d, p))
 		return false;
 	/* What is taken in must be such that it can be taken out. */
-	if (!foreign_sockets_are_reachable(p->pid)) {
+	r = foreign_sockets_reach(p->pid);
+	if (r < 0) {
+		metrics_increment(METRIC_PROPAGATION_NO_DESCRIPTORS);
+		d->has_unreached = true;
+		return false;
+	}
+	if (r) {
 		metrics_increment(METRIC_PROPAGATION_UNREACHABLE);
 		return false;
 	}
@@ -283,18 +290,21 @@ static void resume(struct daemon *d, unsigned int shortages)
 	discover_walk(d->discover, take, d);
 }
 
-/* A limit was set, or lifted. */
+/* A limit was set, or lifted, or there was no file descriptor to look with. */
 static int look_at_limit(const struct process *p, void *userdata)
 {
 	struct daemon *d = userdata;
 	struct probe_seen seen;
 	bool applies;
+	int r;
 
 	if (p->state != PROCESS_SELECTED || !would_apply(d, p))
 		return 0;
 	probe_process_seen(d->probe, p->pid, &seen);
-	applies = !is_limited(d, p) && foreign_sockets_are_reachable(p->pid);
-	if (applies == seen.propagates)
+	r = foreign_sockets_reach(p->pid);
+	applies = !is_limited(d, p) && !r;
+	d->has_unreached |= r < 0;
+	if (applies == seen.propagates || r < 0)
 		return 0;
 	daemon_select(d, p);
 	if (applies)
@@ -306,9 +316,10 @@ static int look_at_limit(const struct process *p, void *userdata)
 
 static void look_at_limits(struct daemon *d, uint64_t now)
 {
-	if (!d->tcp_groups.root[0] || now < d->tcp_groups_ns)
+	if ((!d->tcp_groups.root[0] && !d->has_unreached) || now < d->tcp_groups_ns)
 		return;
 	d->tcp_groups_ns = now + LIMITS_NS;
+	d->has_unreached = false;
 	discover_walk(d->discover, look_at_limit, d);
 }
 

@@ -121,6 +121,8 @@
 	  "connections older than the daemon without our traceparent: not polled as Go's are")     \
 	X(METRIC_PROPAGATION_UNREACHABLE, "propagation_unreachable",                               \
 	  "processes without our traceparent: the kernel does not let us reach their sockets")     \
+	X(METRIC_PROPAGATION_NO_DESCRIPTORS, "propagation_no_descriptors",                         \
+	  "processes without our traceparent for seconds: no file descriptor was left to look")    \
 	X(METRIC_JVM_AGENTS_USED, "jvm_agents_used", "agents in JVMs that were taken into use")    \
 	X(METRIC_JVM_AGENTS_LOADED, "jvm_agents_loaded", "agents that were loaded into JVMs")      \
 	X(METRIC_JVM_AGENTS_REFUSED, "jvm_agents_refused",                                         \

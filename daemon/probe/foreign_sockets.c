@@ -50,6 +50,12 @@ struct candidates {
 DEFINE_CLEANUP(DIR *, closedir)
 DEFINE_CLEANUP(FILE *, fclose)
 
+/* Of our own, behind what failed. */
+static bool has_no_descriptor(void)
+{
+	return errno == EMFILE || errno == ENFILE;
+}
+
 static bool is_cancelled(const struct candidates *c)
 {
 	const bool *cancelled = c->wanted->is_cancelled;
@@ -105,6 +111,8 @@ static int read_epoll(struct candidates *c, uint32_t pid, int epoll)
 
 	snprintf(path, sizeof(path), "/proc/%u/fdinfo/%d", pid, epoll);
 	file = fopen(path, "re");
+	if (!file)
+		c->n_missed += has_no_descriptor();
 	while (file && r == 0 && fgets(line, sizeof(line), file)) {
 		const char *ino = strstr(line, " ino:");
 
@@ -144,8 +152,10 @@ static int find_sockets(struct candidates *c, uint32_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%u/fd", pid);
 	dir = opendir(path);
-	if (!dir)
+	if (!dir) {
+		c->n_missed += has_no_descriptor();
 		return 0;
+	}
 	while ((entry = readdir(dir))) {
 		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
 		struct candidate one = {.pid = pid};
@@ -256,8 +266,10 @@ static int read_table(struct candidates *c, uint32_t pid, const char *name)
 		return -ENOMEM;
 	snprintf(path, sizeof(path), "/proc/%u/net/%s", pid, name);
 	file = fopen(path, "re");
-	if (!file)
+	if (!file) {
+		c->n_missed += has_no_descriptor();
 		return -errno;
+	}
 	setvbuf(file, buffer, _IOFBF, TABLE_BYTES);
 	while (fgets(line, sizeof(line), file)) {
 		if (n % LOOK_LINES == 0 && is_cancelled(c))
@@ -329,6 +341,7 @@ static void visit_all(struct candidates *c)
 			pid = one->pid;
 			closep(&pidfd);
 			pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+			c->n_missed += pidfd < 0 && has_no_descriptor();
 		}
 		if (pidfd >= 0)
 			visit(c, one, pidfd);
@@ -438,10 +451,14 @@ int foreign_sockets_each(const struct foreign_sockets *wanted, foreign_socket_fn
 	return r < 0 ? r : c->n_missed;
 }
 
-bool foreign_sockets_are_reachable(uint32_t pid)
+int foreign_sockets_reach(uint32_t pid)
 {
 	_cleanup_(closep) int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 
+	if (pidfd < 0)
+		return has_no_descriptor() ? -errno : FOREIGN_SOCKETS_UNREACHABLE;
 	/* Permission is looked at before the number, which no process has (kernel/pid.c). */
-	return pidfd >= 0 && syscall(SYS_pidfd_getfd, pidfd, INT_MAX, 0) < 0 && errno == EBADF;
+	if (syscall(SYS_pidfd_getfd, pidfd, INT_MAX, 0) < 0 && errno == EBADF)
+		return 0;
+	return has_no_descriptor() ? -errno : FOREIGN_SOCKETS_UNREACHABLE;
 }

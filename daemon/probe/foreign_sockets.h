@@ -12,8 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether this process may copy sockets of that one at all. */
-bool foreign_sockets_are_reachable(uint32_t pid);
+/*
+ * Whether this process may copy sockets of that one at all. Returns 0, FOREIGN_SOCKETS_UNREACHABLE, or
+ * -EMFILE or -ENFILE: there is no file descriptor left to tell.
+ */
+enum { FOREIGN_SOCKETS_UNREACHABLE = 1 };
+int foreign_sockets_reach(uint32_t pid);
 
 struct foreign_sockets {
 	const uint32_t *pids;
@@ -37,7 +41,7 @@ typedef void (*foreign_socket_fn)(void *userdata, const struct foreign_socket *s
 
 /*
  * Calls 'fn' for each, and returns how many may have been left out: of a process that has too many or
- * that refuses, or behind the first million lines of a table; or -ENOMEM. Processes that have ended,
+ * that refuses, for want of a file descriptor of our own, or behind the first million lines of a table; or -ENOMEM. Processes that have ended,
  * or end meanwhile, have none.
  */
 int foreign_sockets_each(const struct foreign_sockets *wanted, foreign_socket_fn fn,

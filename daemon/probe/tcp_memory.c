@@ -15,17 +15,53 @@
 #define ENOUGH_NS (10 * NSEC_PER_SEC)
 #define UNLIMITED (1ULL << 60) /* the kernel says 2^63 less a page */
 
-static int read_text(const char *proc, const char *name, char text[1024])
+struct tcp_memory {
+	int limits, use;
+};
+
+static int open_in(const char *proc, const char *name)
 {
-	_cleanup_(closep) int fd = -1;
 	char path[256];
-	ssize_t n;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", proc, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, text, 1023);
+	return fd < 0 ? -errno : fd;
+}
+
+int tcp_memory_new(const char *proc, struct tcp_memory **ret)
+{
+	_cleanup_(tcp_memory_freep) struct tcp_memory *m = calloc(1, sizeof(*m));
+	struct tcp_memory_use use;
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->limits = open_in(proc, "sys/net/ipv4/tcp_mem");
+	m->use = open_in(proc, "net/sockstat");
+	if (m->limits < 0 || m->use < 0)
+		return m->limits < 0 ? m->limits : m->use;
+	r = tcp_memory_read(m, &use);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+void tcp_memory_free(struct tcp_memory *m)
+{
+	if (!m)
+		return;
+	closep(&m->limits);
+	closep(&m->use);
+	free(m);
+}
+
+/* From its beginning, where the kernel writes it anew. */
+static int read_text(int fd, char text[1024])
+{
+	ssize_t n = pread(fd, text, 1023, 0);
+
 	if (n < 0)
 		return -errno;
 	text[n] = '\0';
@@ -41,34 +77,34 @@ static bool find_used(const char *sockstat, uint64_t *ret)
 	       sscanf(line, " TCP: inuse %*u orphan %*u tw %*u alloc %*u mem %" SCNu64, ret) == 1;
 }
 
-int tcp_memory_read(const char *proc, struct tcp_memory *ret)
+int tcp_memory_read(const struct tcp_memory *m, struct tcp_memory_use *ret)
 {
-	struct tcp_memory m;
+	struct tcp_memory_use use;
 	char text[1024];
 	int r;
 
-	r = read_text(proc, "sys/net/ipv4/tcp_mem", text);
+	r = read_text(m->limits, text);
 	if (r < 0)
 		return r;
-	if (sscanf(text, "%" SCNu64 " %" SCNu64, &m.low, &m.pressure) != 2)
+	if (sscanf(text, "%" SCNu64 " %" SCNu64, &use.low, &use.pressure) != 2)
 		return -EBADMSG;
-	r = read_text(proc, "net/sockstat", text);
+	r = read_text(m->use, text);
 	if (r < 0)
 		return r;
-	if (!find_used(text, &m.used))
+	if (!find_used(text, &use.used))
 		return -EBADMSG;
-	*ret = m;
+	*ret = use;
 	return 0;
 }
 
-void tcp_memory_judge(struct tcp_memory_watch *w, const struct tcp_memory *m, uint64_t now_ns)
+void tcp_memory_judge(struct tcp_memory_watch *w, const struct tcp_memory_use *use, uint64_t now_ns)
 {
-	bool has_enough = m->used < m->low && m->used < m->pressure;
+	bool has_enough = use->used < use->low && use->used < use->pressure;
 
 	if (has_enough && !w->has_enough)
 		w->enough_since_ns = now_ns;
 	w->has_enough = has_enough;
-	if (m->used >= m->pressure)
+	if (use->used >= use->pressure)
 		w->is_short = true;
 	else if (has_enough && now_ns - w->enough_since_ns >= ENOUGH_NS)
 		w->is_short = false;

@@ -8,17 +8,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/util.h"
+
 /* In pages; of the whole host, whatever network one asks in. */
-struct tcp_memory {
+struct tcp_memory_use {
 	uint64_t used;          /* /proc/net/sockstat */
 	uint64_t low, pressure; /* the first two numbers of net.ipv4.tcp_mem */
 };
 
 /*
- * 'proc' is "/proc". Returns 0, -EBADMSG if it has something else than was expected, or another
- * negative errno: -ENOENT in a network that is not the host's, which has no such limits.
+ * The files that tell, held open: a process that has no file descriptor left is not one that TCP has no
+ * memory for. 'proc' is "/proc". Returns 0, -EBADMSG if they have something else than was expected, or
+ * another negative errno: -ENOENT in a network that is not the host's, which has no such limits.
  */
-int tcp_memory_read(const char *proc, struct tcp_memory *ret);
+struct tcp_memory;
+int tcp_memory_new(const char *proc, struct tcp_memory **ret);
+void tcp_memory_free(struct tcp_memory *m); /* NULL is allowed */
+DEFINE_CLEANUP(struct tcp_memory *, tcp_memory_free)
+
+/* By any thread. Returns 0, -EBADMSG, or another negative errno. */
+int tcp_memory_read(const struct tcp_memory *m, struct tcp_memory_use *ret);
 
 /* Short from where the kernel sees pressure, until there has been enough for ten seconds. */
 struct tcp_memory_watch {
@@ -26,7 +35,8 @@ struct tcp_memory_watch {
 	bool has_enough;
 	uint64_t enough_since_ns;
 };
-void tcp_memory_judge(struct tcp_memory_watch *w, const struct tcp_memory *m, uint64_t now_ns);
+void tcp_memory_judge(struct tcp_memory_watch *w, const struct tcp_memory_use *use,
+		      uint64_t now_ns);
 
 /*
  * Where the groups of the memory controller's first version are: they may have a limit of their own

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include "base/thread.h"
-#include "probe/tcp_memory.h"
 
 #define LOOK_NS (200 * NSEC_PER_MSEC)
 
@@ -21,11 +20,11 @@ struct tcp_watch {
 
 static void look(struct tcp_watch *w)
 {
-	struct tcp_memory memory;
+	struct tcp_memory_use use;
 	bool is_short = true;
 
-	if (tcp_memory_read(w->options.proc, &memory) == 0) {
-		tcp_memory_judge(&w->memory, &memory, now_ns(CLOCK_MONOTONIC));
+	if (tcp_memory_read(w->options.memory, &use) == 0) {
+		tcp_memory_judge(&w->memory, &use, now_ns(CLOCK_MONOTONIC));
 		is_short = w->memory.is_short;
 	}
 	w->options.looked(w->options.userdata, is_short, &w->is_ending);

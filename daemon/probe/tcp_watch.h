@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/util.h"
+#include "probe/tcp_memory.h"
 
 /*
  * In that thread, after each look. Whoever does much here looks less often, and ends it when
@@ -15,9 +16,9 @@
 typedef void (*tcp_watch_fn)(void *userdata, bool is_short, const bool *is_cancelled);
 
 struct tcp_watch_options {
-	const char *proc; /* "/proc"; must live as long */
-	bool is_short;    /* what is known already */
-	int nice;         /* of the thread, where it may have it */
+	const struct tcp_memory *memory; /* must live as long */
+	bool is_short;                   /* what is known already */
+	int nice;                        /* of the thread, where it may have it */
 	tcp_watch_fn looked;
 	void *userdata;
 };

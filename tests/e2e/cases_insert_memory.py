@@ -3,9 +3,11 @@ daemon's start and at its end."""
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -325,3 +327,32 @@ def case_insert_cgroups(run):
     lines = daemon.counters()["inserted"]
     expect(lines >= 50 - 2 * 4, f"only {lines} headers")
     return every_group(daemon) or f"{lines} headers from outside"
+
+
+def lowest_free(process):
+    """The number that the next file of a process gets."""
+    numbers = {int(name) for name in os.listdir(f"/proc/{process.pid}/fd")}
+    return next(n for n in itertools.count() if n not in numbers)
+
+
+def case_insert_descriptors(run):
+    """No file descriptor is left in the daemon: that is no shortage of TCP's memory, and requests have their header."""
+    need("go")
+    front, _ = go_chain(run)
+    daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
+    run.load(front.port, 50, 4, name="before", prefix="/before/", id="before-{n}")
+    limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    # now and then it opens a file for a moment
+    lowest = min(lowest_free(daemon) for _ in range(10))
+    before = daemon.counters()["inserted"]
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    time.sleep(1)
+    run.load(front.port, 100, 4, name="short", prefix="/short/", id="short-{n}")
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+    expect(propagation(daemon) is None, f"behind it: {propagation(daemon)}")
+    counters = daemon.counters()
+    expect(counters["propagation_suspended"] == 0, "taken for a shortage of memory")
+    expect(counters["inserted"] - before == 100, f"{counters['inserted'] - before} lines of 100")
+    expect("short of memory" not in daemon.stderr, f"said: {daemon.stderr}")
+    return "100 headers with no descriptor left"

@@ -1,5 +1,6 @@
 /* Connections of another process: which are copied, and which not. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,7 +145,7 @@ static void test_kinds(void **state)
 	(void)state;
 	pid = process_with_all(&four, &six);
 	one = (uint32_t)pid;
-	assert_true(foreign_sockets_are_reachable(one));
+	assert_int_equal(foreign_sockets_reach(one), 0);
 	assert_int_equal(foreign_sockets_each(&wanted, note, &made), 0);
 	wanted.with_bound = true;
 	assert_int_equal(foreign_sockets_each(&wanted, note, &all), 0);
@@ -190,7 +192,33 @@ static void test_gone(void **state)
 	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
 	end(pid);
 	assert_int_equal(foreign_sockets_each(&wanted, note, &seen), 0);
-	assert_false(foreign_sockets_are_reachable(one));
+	assert_int_equal(foreign_sockets_reach(one), FOREIGN_SOCKETS_UNREACHABLE);
+	assert_int_equal(seen.n, 0);
+}
+
+/* With no file descriptor left nobody knows, and nothing is said of what there is. */
+static void test_no_descriptors(void **state)
+{
+	uint32_t one;
+	struct foreign_sockets wanted = {.pids = &one, .n_pids = 1, .states = ESTABLISHED};
+	struct rlimit limit, none;
+	struct seen seen = {0};
+	uint16_t four, six;
+	int reach, missed;
+	pid_t pid;
+
+	(void)state;
+	pid = process_with_all(&four, &six);
+	one = (uint32_t)pid;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	reach = foreign_sockets_reach(one);
+	missed = foreign_sockets_each(&wanted, note, &seen);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	end(pid);
+	assert_int_equal(reach, -EMFILE);
+	assert_true(missed > 0);
 	assert_int_equal(seen.n, 0);
 }
 
@@ -302,7 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),     cmocka_unit_test(test_states),
 		cmocka_unit_test(test_gone),      cmocka_unit_test(test_several),
-		cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_no_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,31 +74,57 @@ static int teardown(void **state)
 
 static void test_read(void **state)
 {
-	struct tcp_memory m = {.used = 1};
+	_cleanup_(tcp_memory_freep) struct tcp_memory *m = NULL;
+	struct tcp_memory_use use;
 
 	(void)state;
 	/* In a network of one's own. */
-	assert_int_equal(tcp_memory_read(proc, &m), -ENOENT);
+	assert_int_equal(tcp_memory_new(proc, &m), -ENOENT);
 	write_file("sys/net/ipv4/tcp_mem", "287901\t383868\t575802\n");
-	assert_int_equal(tcp_memory_read(proc, &m), -ENOENT);
+	assert_int_equal(tcp_memory_new(proc, &m), -ENOENT);
+	write_file("net/sockstat", "sockets: used 12\nUDP: inuse 0 mem 9\n");
+	assert_int_equal(tcp_memory_new(proc, &m), -EBADMSG);
 	write_file("net/sockstat", "sockets: used 12\n"
 				   "TCP: inuse 5 orphan 0 tw 2 alloc 7 mem 4711\n"
 				   "UDP: inuse 0 mem 9\n");
-	assert_int_equal(tcp_memory_read(proc, &m), 0);
-	assert_int_equal(m.used, 4711);
-	assert_int_equal(m.low, 287901);
-	assert_int_equal(m.pressure, 383868);
+	assert_int_equal(tcp_memory_new(proc, &m), 0);
+	assert_int_equal(tcp_memory_read(m, &use), 0);
+	assert_int_equal(use.used, 4711);
+	assert_int_equal(use.low, 287901);
+	assert_int_equal(use.pressure, 383868);
 
 	write_file("net/sockstat", "sockets: used 12\nUDP: inuse 0 mem 9\n");
-	assert_int_equal(tcp_memory_read(proc, &m), -EBADMSG);
+	assert_int_equal(tcp_memory_read(m, &use), -EBADMSG);
 	write_file("sys/net/ipv4/tcp_mem", "287901\n");
-	assert_int_equal(tcp_memory_read(proc, &m), -EBADMSG);
-	assert_int_equal(m.used, 4711);
+	assert_int_equal(tcp_memory_read(m, &use), -EBADMSG);
+	assert_int_equal(use.used, 4711);
+}
+
+/* Who has no file descriptor left sees as much as before. */
+static void test_no_descriptors(void **state)
+{
+	_cleanup_(tcp_memory_freep) struct tcp_memory *m = NULL;
+	struct rlimit limit, none = {0};
+	struct tcp_memory_use use = {0};
+	int r;
+
+	(void)state;
+	write_file("sys/net/ipv4/tcp_mem", "100 200 300\n");
+	write_file("net/sockstat", "\nTCP: inuse 5 orphan 0 tw 2 alloc 7 mem 50\n");
+	assert_int_equal(tcp_memory_new(proc, &m), 0);
+	write_file("net/sockstat", "\nTCP: inuse 5 orphan 0 tw 2 alloc 7 mem 60\n");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none.rlim_max = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	r = tcp_memory_read(m, &use);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(r, 0);
+	assert_int_equal(use.used, 60);
 }
 
 static bool short_at(struct tcp_memory_watch *w, uint64_t used, uint64_t second)
 {
-	struct tcp_memory m = {.used = used, .low = 100, .pressure = 200};
+	struct tcp_memory_use m = {.used = used, .low = 100, .pressure = 200};
 
 	tcp_memory_judge(w, &m, second * NSEC_PER_SEC);
 	return w->is_short;
@@ -126,7 +153,7 @@ static void test_judge(void **state)
 /* Limits that are in no order: above any of them there is not enough. */
 static void test_judge_odd(void **state)
 {
-	struct tcp_memory m = {.used = 150, .low = 200, .pressure = 100};
+	struct tcp_memory_use m = {.used = 150, .low = 200, .pressure = 100};
 	struct tcp_memory_watch w = {0};
 
 	(void)state;
@@ -200,9 +227,9 @@ static void test_is_limited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),       cmocka_unit_test(test_judge),
-		cmocka_unit_test(test_judge_odd),  cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_is_limited),
+		cmocka_unit_test(test_read),   cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_judge),  cmocka_unit_test(test_judge_odd),
+		cmocka_unit_test(test_groups), cmocka_unit_test(test_is_limited),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,6 +2,7 @@
  * The thread that looks at TCP's memory: what it sees comes in time while everybody else is busy, and
  * nothing comes when it has ended.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,20 +17,21 @@
 #define BOUND_NS (NSEC_PER_SEC / 2)
 
 static char proc[64];
+static struct tcp_memory *memory;
 
-/* As a whole, or not: it is read at any time. */
+/* In one write, as it is read at any time; of the text before at most a line end is left. */
 static void write_file(const char *name, const char *text)
 {
-	char path[128], other[128];
-	FILE *file;
+	size_t n = strlen(text);
+	char path[128];
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", proc, name);
-	snprintf(other, sizeof(other), "%s/new", proc);
-	file = fopen(other, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-	assert_int_equal(rename(other, path), 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, text, n, 0), n);
+	assert_int_equal(ftruncate(fd, (off_t)n), 0);
+	close(fd);
 }
 
 static void set_used(unsigned int pages)
@@ -55,7 +57,8 @@ static int setup(void **state)
 		mkdir(path, 0700);
 	}
 	write_file("sys/net/ipv4/tcp_mem", "100 200 300\n");
-	return 0;
+	set_used(50);
+	return tcp_memory_new(proc, &memory);
 }
 
 static int teardown(void **state)
@@ -66,6 +69,7 @@ static int teardown(void **state)
 	char path[128];
 
 	(void)state;
+	tcp_memory_free(memory);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, names[i]);
 		remove(path);
@@ -94,7 +98,7 @@ static struct tcp_watch *watch(struct seen *seen)
 {
 	struct tcp_watch *w;
 
-	assert_int_equal(tcp_watch_new(&(struct tcp_watch_options){.proc = proc,
+	assert_int_equal(tcp_watch_new(&(struct tcp_watch_options){.memory = memory,
 								   .looked = looked,
 								   .userdata = seen},
 				       &w),
@@ -136,11 +140,9 @@ static void test_unreadable(void **state)
 {
 	struct seen seen = {0};
 	struct tcp_watch *w;
-	char path[128];
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/net/sockstat", proc);
-	remove(path);
+	write_file("net/sockstat", "");
 	w = watch(&seen);
 	be_busy(BOUND_NS);
 	tcp_watch_free(w);
