@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
  * Carries 'traceparent' to the next host (docs/decisions/header-insertion.md): the programs for
- * connections that are made (sockops) and for what is sent on them (sk_msg), of the taps that keep
- * the state of a socket with the socket.
+ * connections that are made (sockops) and for what is sent on them (sk_msg), beside a tap that keeps
+ * the state of a socket with the socket. Included by inserter.bpf.c.
  *
  * What is sent on a socket of 'sockets' comes here before TCP has it, in the kernel's own memory and
  * with the socket's lock held. It is followed here as a tap would, so that the decision for a

@@ -14,8 +14,15 @@
 /* Set by probe/ before loading. */
 const volatile __u32 head_bytes_max = 16384;
 
+#ifdef INSERTS
 /* For tests: what goes wrong in insert.bpf.h (enum insert_fault). The verifier leaves out what is 0. */
 const volatile __u32 insert_faults;
+#endif
+
+/*
+ * The variables that follow are those of the tap in use. An object that is loaded beside it and needs
+ * them shares them (probe_share_variables()): it has no others that are written.
+ */
 
 /*
  * No connection is taken into 'sockets': written by probe/, from whatever thread, read by insert.bpf.h.

@@ -8,15 +8,9 @@
  * those that it finds. Those with a number at the end are copies (maps.bpf.h), which it loads where
  * the kernel may be preemptible.
  */
-#ifndef BASIC
-#define INSERTS
-#endif
 #define WAITS
 #include "life.bpf.h"
 #include "unix.bpf.h"
-#ifdef INSERTS
-#include "insert.bpf.h"
-#endif
 
 char LICENSE[] SEC("license") = LICENSE_TEXT;
 

@@ -5,8 +5,6 @@
  * before the copy). Those with a number at the end are copies (maps.bpf.h), which probe/ loads where
  * the kernel may be preemptible.
  */
-#define INSERTS
-#include "insert.bpf.h"
 #include "life.bpf.h"
 #include "unix.bpf.h"
 

@@ -356,7 +356,6 @@ static int start_probe(struct daemon *d)
 		.requests_max = d->config->requests_max,
 		.connections_max = d->config->connections_max,
 		.ring_bytes = d->config->ring_bytes,
-		.inserts = propagation_is_wanted(d->config),
 	};
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
 	int r = probe_new(&options, &d->probe, refusals);
@@ -615,9 +614,7 @@ static void daemon_done(struct daemon *d)
 	event_reader_free(d->reader);
 	go_units_free(d->go);
 	jvm_agents_free(d->jvm);
-	tcp_watch_free(d->tcp_watch);
-	tcp_memory_free(d->tcp_memory);
-	insert_free(d->insert);
+	propagation_free(d);
 	waiting_free(d->waiting);
 	probe_free(d->probe);
 	discover_free(d->discover);

@@ -26,6 +26,16 @@
 #include "service/lock.h"
 #include "stitch/stitch.h"
 
+/* What has become of carrying 'traceparent' to other hosts (propagation.c). */
+enum propagation {
+	PROPAGATION_NEVER,   /* not wanted; or 'insert_refusal' or the self-test says why */
+	PROPAGATION_UNUSED,  /* nobody has been met to do it for */
+	PROPAGATION_LOADING, /* in a thread */
+	PROPAGATION_WAITING, /* with the self-test, until TCP has memory */
+	PROPAGATION_TESTING,
+	PROPAGATION_READY,
+};
+
 struct daemon {
 	const struct daemon_options *options;
 	const struct config *config;
@@ -37,15 +47,20 @@ struct daemon {
 	struct waiting *waiting;
 	struct go_units *go;
 	struct jvm_agents *jvm;
-	struct insert *insert;               /* NULL: not wanted, or refused */
-	struct probe_refusal insert_refusal; /* why, if it was wanted */
-	struct tcp_watch *tcp_watch;         /* NULL: nothing is inserted */
+	enum propagation propagation;
+	struct insert_load *insert_load; /* NULL: not LOADING */
+	struct insert *insert;           /* NULL: it has not been loaded */
+	uint64_t insert_later_ns;        /* when to load it again; 0: when there is a use */
+	sd_event_source *insert_source;  /* the end of the load, or of the self-test; else NULL */
+	struct probe_refusal insert_refusal;
+	struct tcp_watch *tcp_watch; /* NULL: nothing is inserted */
 	struct tcp_memory *tcp_memory;
 	struct tcp_memory_groups tcp_groups;
 	uint64_t tcp_groups_ns;        /* when to look at their limits again */
 	bool has_unreached;            /* processes that no descriptor was left to look at */
 	unsigned int insert_shortages; /* of TCP's memory; counted by its watch's thread */
 	unsigned int insert_resumes;   /* how many of these are over, as the loop knows it */
+	unsigned int insert_tested;    /* how many there had been when the self-test began */
 	unsigned int
 		insert_wakes; /* how often whoever may wait is still to be told; the thread's */
 	struct event_reader *reader;
@@ -90,6 +105,7 @@ void propagation_take_connections(struct daemon *d, const struct process *p);
 void propagation_drop_connections(struct daemon *d, const struct process *p);
 void propagation_tick(struct daemon *d, uint64_t now);
 void propagation_stop(struct daemon *d);
+void propagation_free(struct daemon *d);
 
 /* daemon.c: tells the kernel side of a process, again if it was told before. */
 int daemon_select(void *userdata, const struct process *p);

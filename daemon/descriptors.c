@@ -12,9 +12,10 @@
 
 /*
  * The highest numbers, which no probe is given: clients of the control socket (8), agents that are
- * being loaded (8), the exporter's connection, a look at a process, what is opened for moments.
+ * being loaded (8), what insertion loads while probes are made (16), the exporter's connection, a
+ * look at a process, what is opened for moments.
  */
-#define RESERVE 64
+#define RESERVE 80
 
 /* The programs and maps of the tap and of Go, with room for a tap that is there in four copies. */
 #define OWN 256

@@ -2,6 +2,9 @@
  * Carrying 'traceparent' to other hosts: whether it is wanted, whether it can be had, for which
  * processes, and when not: while TCP is short of memory. Part of daemon.c and report.c; see
  * daemon_private.h.
+ *
+ * Its programs are loaded when the first process is met that they are for, in a thread, and tested by
+ * a child: the loop waits for neither.
  */
 #include <errno.h>
 
@@ -18,6 +21,9 @@
 #define WATCH_NICE -10
 
 #define LIMITS_NS (5 * NSEC_PER_SEC)
+#define LATER_NS  (10 * NSEC_PER_SEC) /* to try again what failed for want of something */
+
+#define ENOUGH "TCP has enough memory: requests carry 'traceparent' to other hosts"
 
 bool propagation_is_wanted(const struct config *config)
 {
@@ -26,6 +32,12 @@ bool propagation_is_wanted(const struct config *config)
 	for (size_t i = 0; i < config->n_services; i++)
 		is_wanted |= config->services[i].propagate == CONFIG_PROPAGATE_ON;
 	return is_wanted;
+}
+
+/* Go alone: what others ask of their sockets is answered in another way where they are in the map. */
+static bool is_for(const struct process *p)
+{
+	return p->propagates && p->language == LANGUAGE_GO;
 }
 
 static bool is_short_now(const struct daemon *d)
@@ -90,34 +102,59 @@ static void memory_looked_at(void *userdata, bool is_short, const bool *is_cance
 	insert_wake_all(d->insert, is_cancelled);
 }
 
-/*
- * The self-test. One that fails while memory is short says nothing of the kernel. Returns 0 also if
- * it failed, INSERT_REFUSED, or a negative errno.
- */
-static int check(struct daemon *d, bool has_reader)
-{
-	unsigned int shortages = count_shortages(d);
-	int r = insert_check(d->insert, d->probe, has_reader, &d->insert_refusal);
+/* --- from the daemon's start to the first process, the load, and the self-test */
 
-	if (r || !insert_why_not(d->insert))
-		return r;
-	if (shortages != count_shortages(d) || is_short_now(d))
-		insert_check_again(d->insert);
-	return 0;
+/* Why it is not done, for good. */
+static const char *why_never(const struct daemon *d)
+{
+	if (d->insert_refusal.reason[0])
+		return d->insert_refusal.reason;
+	return d->insert ? insert_why_not(d->insert) : "not configured (propagate)";
 }
 
-static int start(struct daemon *d)
+static void drop(struct daemon *d)
 {
+	tcp_watch_free(TAKE_PTR(d->tcp_watch));
+	insert_load_free(TAKE_PTR(d->insert_load));
+	insert_free(TAKE_PTR(d->insert));
+}
+
+/*
+ * Whatever goes wrong costs the header, and nothing else. 'r': INSERT_REFUSED, 0 if it was the
+ * self-test, or a negative errno, which may be another one later.
+ */
+static void give_up(struct daemon *d, int r)
+{
+	/* The self-test's outcome is kept. */
+	if (r)
+		drop(d);
+	if (r < 0) {
+		errno = -r;
+		log_ratelimited(LOG_LEVEL_WARNING, "Cannot set up what gives requests "
+						   "'traceparent', trying later: %m");
+		d->propagation = PROPAGATION_UNUSED;
+		d->insert_later_ns = now_ns(CLOCK_MONOTONIC) + LATER_NS;
+		return;
+	}
+	d->propagation = PROPAGATION_NEVER;
+	tcp_watch_free(TAKE_PTR(d->tcp_watch));
+	/* Of a missing right the daemon's start has told. */
+	if (rights_include_descriptors())
+		log_info("Requests will not carry 'traceparent' to other hosts: %s", why_never(d));
+}
+
+/* What can be told before anything is loaded. Returns 0 or INSERT_REFUSED. */
+static int look_at_host(struct daemon *d)
+{
+	const char *refusal = insert_load_refusal(d->probe);
 	int r;
 
-	if (!rights_include_sockets()) {
-		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
-			 "no CAP_NET_ADMIN");
-		return INSERT_REFUSED;
-	}
-	if (!rights_include_descriptors()) {
-		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
-			 "no CAP_SYS_PTRACE, by which a connection is taken out when it must be");
+	if (!rights_include_sockets())
+		refusal = "no CAP_NET_ADMIN";
+	else if (!rights_include_descriptors())
+		refusal = "no CAP_SYS_PTRACE, by which a connection is taken out when it must be";
+	if (refusal) {
+		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason), "%s", refusal);
 		return INSERT_REFUSED;
 	}
 	r = tcp_memory_new("/proc", &d->tcp_memory);
@@ -127,31 +164,31 @@ static int start(struct daemon *d)
 		return INSERT_REFUSED;
 	}
 	r = tcp_memory_groups_find("/proc", &d->tcp_groups);
-	if (r < 0)
-		return r;
-	r = insert_new(d->probe, &d->insert, &d->insert_refusal);
-	if (r)
-		return r;
-	if (!is_short_now(d)) {
-		r = check(d, false);
-		if (r || insert_is_checked(d->insert))
-			return r;
+	if (r < 0) {
+		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
+			 "the limits of groups cannot be looked at: %s", strerror(-r));
+		return INSERT_REFUSED;
 	}
-	suspend(d);
 	return 0;
 }
 
-/* Why it is not done, for good. */
-static const char *why_never(const struct daemon *d)
+void propagation_start(struct daemon *d)
 {
-	if (d->insert && !d->insert_refusal.reason[0])
-		return insert_why_not(d->insert);
-	return d->insert_refusal.reason[0] ? d->insert_refusal.reason
-					   : "not configured (propagate)";
+	int r;
+
+	if (!propagation_is_wanted(d->config))
+		return;
+	r = look_at_host(d);
+	if (r)
+		give_up(d, r);
+	else
+		d->propagation = PROPAGATION_UNUSED;
 }
 
 static int start_watch(struct daemon *d)
 {
+	if (d->tcp_watch)
+		return 0;
 	return tcp_watch_new(&(struct tcp_watch_options){.memory = d->tcp_memory,
 							 .is_short = insert_is_suspended(d->insert),
 							 .nice = WATCH_NICE,
@@ -160,33 +197,145 @@ static int start_watch(struct daemon *d)
 			     &d->tcp_watch);
 }
 
-/* Whatever goes wrong costs the header, and nothing else. */
-void propagation_start(struct daemon *d)
+static void await(struct daemon *d, int fd, sd_event_io_handler_t handler, enum propagation next)
 {
-	const char *why_not;
+	int r = sd_event_add_io(d->event, &d->insert_source, fd, EPOLLIN, handler, d);
+
+	if (r < 0)
+		give_up(d, r);
+	else
+		d->propagation = next;
+}
+
+static int select_again(const struct process *p, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	if (p->state == PROCESS_SELECTED && is_for(p))
+		daemon_select(d, p);
+	return 0;
+}
+
+/* The self-test has found nothing against it. */
+static void begin(struct daemon *d)
+{
+	int r = start_watch(d);
+
+	if (r < 0) {
+		give_up(d, r);
+		return;
+	}
+	d->propagation = PROPAGATION_READY;
+	if (d->insert_tested != count_resumes(d))
+		log_info(ENOUGH);
+	__atomic_store_n(&d->insert_resumes, d->insert_tested, __ATOMIC_SEQ_CST);
+	discover_walk(d->discover, select_again, d);
+}
+
+static void wait_for_memory(struct daemon *d)
+{
 	int r;
 
-	if (!propagation_is_wanted(d->config))
-		return;
-	r = start(d);
-	if (r == 0 && !why_never(d))
-		r = start_watch(d);
-	if (r < 0) {
-		snprintf(d->insert_refusal.reason, sizeof(d->insert_refusal.reason),
-			 "it could not be set up: %s", strerror(-r));
-		insert_free(TAKE_PTR(d->insert));
-	}
-	why_not = why_never(d);
-	/* Of a missing right the daemon's start has told. */
-	if (why_not && rights_include_descriptors())
-		log_info("Requests will not carry 'traceparent' to other hosts: %s", why_not);
+	if (!d->tcp_watch)
+		suspend(d);
+	r = start_watch(d);
+	if (r < 0)
+		give_up(d, r);
+	else
+		d->propagation = PROPAGATION_WAITING;
 }
+
+static int on_tested(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+	int r;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	d->insert_source = sd_event_source_disable_unref(d->insert_source);
+	r = insert_check_end(d->insert);
+	if (r < 0) {
+		give_up(d, r);
+	} else if (!insert_why_not(d->insert)) {
+		begin(d);
+	} else if (d->insert_tested != count_shortages(d) || is_short_now(d)) {
+		/* One that fails while memory is short says nothing of the kernel. */
+		insert_check_again(d->insert);
+		wait_for_memory(d);
+	} else {
+		give_up(d, 0);
+	}
+	return 0;
+}
+
+static void test(struct daemon *d, unsigned int shortages)
+{
+	int r = insert_check_begin(d->insert, &d->insert_refusal);
+
+	d->insert_tested = shortages;
+	if (r)
+		give_up(d, r);
+	else
+		await(d, insert_check_fd(d->insert), on_tested, PROPAGATION_TESTING);
+}
+
+static int on_loaded(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+	int r;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	d->insert_source = sd_event_source_disable_unref(d->insert_source);
+	r = insert_new(d->probe, d->insert_load, &d->insert, &d->insert_refusal);
+	insert_load_free(TAKE_PTR(d->insert_load));
+	/* Of the kernel's type information, several megabytes, malloc keeps what it does not use. */
+	d->memory.next_ns = 0;
+	if (r)
+		give_up(d, r);
+	else if (is_short_now(d))
+		wait_for_memory(d);
+	else
+		test(d, count_shortages(d));
+	return 0;
+}
+
+static void load(struct daemon *d)
+{
+	struct insert_options options = {
+		.head_bytes_max = d->config->head_bytes_max,
+		.connections_max = d->config->connections_max,
+	};
+	int r = insert_load_new(d->probe, &options, &d->insert_load);
+
+	if (r < 0)
+		give_up(d, r);
+	else
+		await(d, insert_load_fd(d->insert_load), on_loaded, PROPAGATION_LOADING);
+}
+
+/* --- what is told of it */
 
 const char *propagation_why_not(const struct daemon *d)
 {
-	if (!why_never(d) && is_suspended(d))
+	switch (d->propagation) {
+	case PROPAGATION_NEVER:
+		return why_never(d);
+	case PROPAGATION_UNUSED:
+		return d->insert_later_ns ? "it could not be set up: trying again"
+					  : "not loaded: no Go process is traced that it is for";
+	case PROPAGATION_LOADING:
+		return "loading";
+	case PROPAGATION_WAITING:
+	case PROPAGATION_TESTING:
+	case PROPAGATION_READY:
+		break;
+	}
+	if (is_suspended(d))
 		return "suspended while TCP is short of memory (net.ipv4.tcp_mem)";
-	return why_never(d);
+	return d->propagation == PROPAGATION_TESTING ? "loading: being tested" : NULL;
 }
 
 const char *propagation_why_not_everywhere(const struct daemon *d)
@@ -200,11 +349,6 @@ const char *propagation_why_not_everywhere(const struct daemon *d)
 						  "only (docker: --cgroupns=host)";
 }
 
-static bool would_apply(const struct daemon *d, const struct process *p)
-{
-	return p->propagates && p->language == LANGUAGE_GO && !why_never(d);
-}
-
 static bool is_limited(const struct daemon *d, const struct process *p)
 {
 	return tcp_memory_is_limited(&d->tcp_groups, "/proc", p->pid);
@@ -214,7 +358,11 @@ bool propagation_applies(struct daemon *d, const struct process *p)
 {
 	int r;
 
-	if (!would_apply(d, p))
+	if (!is_for(p))
+		return false;
+	if (d->propagation == PROPAGATION_UNUSED && !d->insert_later_ns)
+		load(d);
+	if (d->propagation != PROPAGATION_READY)
 		return false;
 	/* What is taken in must be such that it can be taken out. */
 	r = foreign_sockets_reach(p->pid);
@@ -242,7 +390,7 @@ void propagation_take_connections(struct daemon *d, const struct process *p)
 /* What it executes now may have connections of it, and ask how many bytes are waiting. */
 void propagation_drop_connections(struct daemon *d, const struct process *p)
 {
-	if (would_apply(d, p))
+	if (is_for(p) && d->propagation == PROPAGATION_READY)
 		insert_drop_connections(d->insert, p->pid);
 }
 
@@ -252,41 +400,19 @@ static int take(const struct process *p, void *userdata)
 {
 	struct daemon *d = userdata;
 
-	if (p->state == PROCESS_SELECTED && would_apply(d, p) && !is_limited(d, p))
+	if (p->state == PROCESS_SELECTED && is_for(p) && !is_limited(d, p))
 		insert_take_connections(d->insert, p->pid);
 	return 0;
 }
 
-/* The first time, if there was no memory for the self-test at the start. */
-static void begin_late(struct daemon *d)
-{
-	const char *why_not;
-	int r = check(d, true);
-
-	if (r < 0) {
-		errno = -r;
-		log_ratelimited(LOG_LEVEL_WARNING,
-				"Cannot test the insertion of headers, trying later: %m");
-		return;
-	}
-	why_not = why_never(d);
-	if (why_not) {
-		log_warning("Requests will not carry 'traceparent' to other hosts: %s", why_not);
-	}
-}
-
 static void resume(struct daemon *d, unsigned int shortages)
 {
-	if (!insert_is_checked(d->insert))
-		begin_late(d);
-	if (!insert_is_checked(d->insert))
-		return;
-	__atomic_store_n(&d->insert_resumes, shortages, __ATOMIC_SEQ_CST);
-	if (why_never(d)) {
-		tcp_watch_free(TAKE_PTR(d->tcp_watch));
+	if (d->propagation == PROPAGATION_WAITING) {
+		test(d, shortages);
 		return;
 	}
-	log_info("TCP has enough memory: requests carry 'traceparent' to other hosts");
+	__atomic_store_n(&d->insert_resumes, shortages, __ATOMIC_SEQ_CST);
+	log_info(ENOUGH);
 	discover_walk(d->discover, take, d);
 }
 
@@ -298,7 +424,7 @@ static int look_at_limit(const struct process *p, void *userdata)
 	bool applies;
 	int r;
 
-	if (p->state != PROCESS_SELECTED || !would_apply(d, p))
+	if (p->state != PROCESS_SELECTED || !is_for(p))
 		return 0;
 	probe_process_seen(d->probe, p->pid, &seen);
 	r = foreign_sockets_reach(p->pid);
@@ -327,20 +453,34 @@ void propagation_tick(struct daemon *d, uint64_t now)
 {
 	unsigned int shortages = count_shortages(d);
 
-	if (why_never(d))
+	if (d->propagation == PROPAGATION_UNUSED && d->insert_later_ns &&
+	    now >= d->insert_later_ns) {
+		d->insert_later_ns = 0;
+		load(d);
+	}
+	if (d->propagation != PROPAGATION_WAITING && d->propagation != PROPAGATION_READY)
 		return;
 	/* Counted before it is looked at: what comes in between is another one. */
 	if (shortages != count_resumes(d) && !insert_is_suspended(d->insert))
 		resume(d, shortages);
-	look_at_limits(d, now);
+	if (d->propagation == PROPAGATION_READY)
+		look_at_limits(d, now);
 }
 
 /* Nobody looks at TCP's memory any more, and whoever would come to wait for some is told now. */
 void propagation_stop(struct daemon *d)
 {
 	tcp_watch_free(TAKE_PTR(d->tcp_watch));
-	if (why_never(d))
+	d->insert_source = sd_event_source_disable_unref(d->insert_source);
+	if (d->propagation != PROPAGATION_READY)
 		return;
 	insert_suspend(d->insert);
 	insert_wake_all(d->insert, NULL);
+}
+
+void propagation_free(struct daemon *d)
+{
+	d->insert_source = sd_event_source_disable_unref(d->insert_source);
+	drop(d);
+	tcp_memory_free(d->tcp_memory);
 }

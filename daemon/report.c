@@ -151,7 +151,9 @@ static int report_status(struct daemon *d, cJSON *answer)
 	object = cJSON_AddObjectToObject(answer, "memory");
 	cJSON_AddNumberToObject(object, "rss_bytes", (double)rss_bytes());
 	cJSON_AddNumberToObject(object, "open_bytes", (double)stitch_bytes(d->stitch));
-	cJSON_AddNumberToObject(object, "map_bytes", (double)probe_map_bytes(d->probe));
+	cJSON_AddNumberToObject(object, "map_bytes",
+				(double)(probe_map_bytes(d->probe) +
+					 (d->insert ? insert_map_bytes(d->insert) : 0)));
 	cJSON_AddNumberToObject(answer, "links",
 				(double)(probe_links(d->probe) + waiting_links(d->waiting) +
 					 go_units_links(d->go)));

@@ -47,26 +47,6 @@ static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site sit
 	return programs[site];
 }
 
-/* The tap's maps in place of own ones, but for those of variables. */
-static int share_maps(struct bpf_object *object, const struct bpf_object *tap)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, object)
-	{
-		const struct bpf_map *own;
-		int r;
-
-		if (bpf_map__is_internal(map))
-			continue;
-		own = bpf_object__find_map_by_name(tap, bpf_map__name(map));
-		r = own ? bpf_map__reuse_fd(map, bpf_map__fd(own)) : -ENOENT;
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *ret_refusal)
 {
 	_cleanup_(go_probe_freep) struct go_probe *g = calloc(1, sizeof(*g));
@@ -85,7 +65,7 @@ int go_probe_new(struct probe *p, struct go_probe **ret, struct probe_refusal *r
 		return -errno;
 	for (enum go_probe_site site = 0; site < _GO_PROBE_SITE_MAX; site++)
 		uprobe_prepare(program_of(g, site), g->way);
-	r = share_maps(g->skeleton->obj, probe_object(p));
+	r = probe_share_maps(p, g->skeleton->obj);
 	if (!r)
 		r = go__load(g->skeleton);
 	if (r == -ENOMEM)

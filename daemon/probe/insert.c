@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "abi.h"
@@ -23,6 +24,7 @@
 #include "probe/insert_check.h"
 #include "probe/taker.h"
 #include "probe/tap.h"
+#include "skeleton/inserter.skel.h"
 
 #define HIERARCHIES_MAX 4  /* there is one; it may be mounted several times, or in parts */
 #define ROOT_INODE      1  /* of a hierarchy (fs/kernfs/dir.c); that of a group is another */
@@ -38,11 +40,22 @@
  */
 #define GO_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET | EPOLLERR | EPOLLHUP)
 
+/* What the test's process writes. */
+struct check_area {
+	struct insert_result results[_INSERT_CHECK_MAX];
+	bool is_done;
+};
+
 struct insert {
-	struct bpf_map *sockets, *insertions, *leaving, *procs;
+	struct probe *probe;
+	struct inserter *skeleton;
+	struct bpf_map *sockets, *insertions, *leaving, *procs; /* its */
 	uint32_t *is_closed; /* shared with the kernel side; written by one thread, see insert.h */
 	struct taker *taker;
-	const struct bpf_program *connection, *message;
+	/* While the test is made: */
+	struct check_area *area;
+	pid_t child;
+	int child_fd; /* of pidfd_open(2) */
 	struct bpf_link *links[HIERARCHIES_MAX];
 	size_t n_links;
 	struct insert_result results[_INSERT_CHECK_MAX];
@@ -98,7 +111,7 @@ static int attach_connections(struct insert *i, struct probe_refusal *ret_refusa
 		return -errno;
 	while (i->n_links < HIERARCHIES_MAX && (mount = getmntent(mounts)))
 		if (strcmp(mount->mnt_type, "cgroup2") == 0)
-			r = attach_to(i, i->connection, mount->mnt_dir, known);
+			r = attach_to(i, i->skeleton->progs.in_connection, mount->mnt_dir, known);
 	endmntent(mounts);
 	if (i->n_links)
 		return 0;
@@ -343,33 +356,6 @@ bool insert_is_suspended(const struct insert *i)
 
 /* --- start */
 
-static int discard(void *userdata, void *record, size_t n)
-{
-	(void)userdata;
-	(void)record;
-	(void)n;
-	return 0;
-}
-
-/* What the test has left in the ring and the counters is nobody's. */
-static int forget_test(struct probe *p)
-{
-	struct ring_buffer *ring = ring_buffer__new(probe_ring_fd(p), discard, NULL, NULL);
-	int r;
-
-	if (!ring)
-		return -errno;
-	ring_buffer__consume(ring);
-	ring_buffer__free(ring);
-	r = probe_counters_reset(p);
-	return r;
-}
-
-struct check_area {
-	struct insert_result results[_INSERT_CHECK_MAX];
-	bool is_done;
-};
-
 /* In a process of its own, once it has been told to begin. */
 static void check_in_child(struct insert *i, struct check_area *area, int begin)
 {
@@ -402,34 +388,52 @@ static int begin_checks(struct probe *p, pid_t child, int begin)
  * By a child: what this process itself connects to meanwhile, in other threads, is none of it. If it
  * cannot be told to begin it ends.
  */
-static int run_checks_in(struct insert *i, struct probe *p, struct check_area *area)
+static int start_child(struct insert *i)
 {
 	_cleanup_(closep) int begin = -1;
 	int ends[2], r;
-	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	child = fork();
-	if (child == 0) {
+	i->child = fork();
+	if (i->child == 0) {
 		close(ends[1]);
-		check_in_child(i, area, ends[0]);
+		check_in_child(i, i->area, ends[0]);
 	}
-	r = child < 0 ? -errno : 0;
+	r = i->child < 0 ? -errno : 0;
 	close(ends[0]);
 	begin = ends[1];
 	if (r < 0)
 		return r;
-	r = begin_checks(p, child, begin);
-	closep(&begin);
-	begin = -1;
-	waitpid(child, NULL, 0);
-	probe_process_remove(p, (uint32_t)child);
-	return r;
+	i->child_fd = (int)syscall(SYS_pidfd_open, i->child, 0);
+	return i->child_fd < 0 ? -errno : begin_checks(i->probe, i->child, begin);
 }
 
-static void judge_checks(struct insert *i, const struct check_area *area)
+/* What the child has written stays. */
+static void wait_for_child(struct insert *i)
 {
+	if (i->child <= 0)
+		return;
+	waitpid(i->child, NULL, 0);
+	probe_process_remove(i->probe, (uint32_t)i->child);
+	closep(&i->child_fd);
+	i->child = i->child_fd = -1;
+}
+
+static void drop_child(struct insert *i)
+{
+	if (i->child > 0)
+		kill(i->child, SIGKILL);
+	wait_for_child(i);
+	if (i->area)
+		munmap(i->area, sizeof(*i->area));
+	i->area = NULL;
+}
+
+static void judge_checks(struct insert *i)
+{
+	const struct check_area *area = i->area;
+
 	i->why_not[0] = '\0';
 	if (!area->is_done)
 		snprintf(i->why_not, sizeof(i->why_not), "the self-test did not end");
@@ -441,25 +445,10 @@ static void judge_checks(struct insert *i, const struct check_area *area)
 	i->is_checked = true;
 }
 
-static int run_checks(struct insert *i, struct probe *p)
-{
-	struct check_area *area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int r;
-
-	if (area == MAP_FAILED)
-		return -errno;
-	r = run_checks_in(i, p, area);
-	if (r >= 0)
-		judge_checks(i, area);
-	munmap(area, sizeof(*area));
-	return r;
-}
-
 /* The map holds the program, and we the map. */
 static int attach(struct insert *i, struct probe_refusal *ret_refusal)
 {
-	if (bpf_prog_attach(bpf_program__fd(i->message), bpf_map__fd(i->sockets),
+	if (bpf_prog_attach(bpf_program__fd(i->skeleton->progs.in_message), bpf_map__fd(i->sockets),
 			    BPF_SK_MSG_VERDICT, 0) < 0) {
 		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", strerror(errno));
 		return INSERT_REFUSED;
@@ -471,21 +460,42 @@ static int attach(struct insert *i, struct probe_refusal *ret_refusal)
 static void detach(struct insert *i)
 {
 	detach_connections(i);
-	bpf_prog_detach2(bpf_program__fd(i->message), bpf_map__fd(i->sockets), BPF_SK_MSG_VERDICT);
+	bpf_prog_detach2(bpf_program__fd(i->skeleton->progs.in_message), bpf_map__fd(i->sockets),
+			 BPF_SK_MSG_VERDICT);
 }
 
-int insert_check(struct insert *i, struct probe *p, bool has_reader,
-		 struct probe_refusal *ret_refusal)
+int insert_check_begin(struct insert *i, struct probe_refusal *ret_refusal)
 {
-	int r = attach(i, ret_refusal);
+	void *area = mmap(NULL, sizeof(*i->area), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r;
 
+	if (area == MAP_FAILED)
+		return -errno;
+	i->area = area;
+	r = attach(i, ret_refusal);
 	if (!r)
-		r = run_checks(i, p);
-	if (!r && !has_reader)
-		r = forget_test(p);
-	if (r || i->why_not[0])
-		detach(i);
+		r = start_child(i);
+	if (!r)
+		return 0;
+	drop_child(i);
+	detach(i);
 	return r;
+}
+
+int insert_check_fd(const struct insert *i)
+{
+	return i->child_fd;
+}
+
+int insert_check_end(struct insert *i)
+{
+	wait_for_child(i);
+	judge_checks(i);
+	drop_child(i);
+	if (i->why_not[0])
+		detach(i);
+	return probe_insert_counters_reset(i->probe);
 }
 
 void insert_check_again(struct insert *i)
@@ -511,29 +521,28 @@ static int tell_sockets_id(const struct insert *i, uint32_t *at)
 	return r;
 }
 
-int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal)
+int insert_new(struct probe *p, struct insert_load *load, struct insert **ret,
+	       struct probe_refusal *ret_refusal)
 {
 	_cleanup_(insert_freep) struct insert *i = calloc(1, sizeof(*i));
-	struct bpf_object *object = probe_object(p);
-	const char *refusal = probe_insert_refusal(p);
 	int r;
 
 	if (!i)
 		return -ENOMEM;
-	if (refusal) {
-		snprintf(ret_refusal->reason, sizeof(ret_refusal->reason), "%s", refusal);
-		return INSERT_REFUSED;
-	}
-	i->sockets = bpf_object__find_map_by_name(object, "sockets");
-	i->insertions = bpf_object__find_map_by_name(object, "insertions");
-	i->leaving = bpf_object__find_map_by_name(object, "leaving");
-	i->message = bpf_object__find_program_by_name(object, "in_message");
-	i->connection = bpf_object__find_program_by_name(object, "in_connection");
-	i->procs = bpf_object__find_map_by_name(object, "procs");
+	i->probe = p;
+	i->child = i->child_fd = -1;
+	r = insert_load_take(load, &i->skeleton, ret_refusal);
+	if (r)
+		return r > 0 ? INSERT_REFUSED : r;
+	i->sockets = i->skeleton->maps.sockets;
+	i->insertions = i->skeleton->maps.insertions;
+	i->leaving = i->skeleton->maps.leaving;
+	i->procs = i->skeleton->maps.procs;
 	i->is_closed = probe_insert_gate(p);
 	r = tell_sockets_id(i, probe_insert_sockets_id(p));
 	if (r < 0)
 		return r;
+	insert_resume(i);
 	r = taker_new(take_processes, i, &i->taker);
 	if (r < 0)
 		return r;
@@ -546,8 +555,21 @@ void insert_free(struct insert *i)
 	if (!i)
 		return;
 	taker_free(i->taker);
+	drop_child(i);
 	detach_connections(i);
+	inserter__destroy(i->skeleton);
 	free(i);
+}
+
+struct bpf_object *insert_object(const struct insert *i)
+{
+	return i->skeleton->obj;
+}
+
+uint64_t insert_map_bytes(const struct insert *i)
+{
+	return probe_map_memlock(i->sockets) + probe_map_memlock(i->insertions) +
+	       probe_map_memlock(i->leaving);
 }
 
 bool insert_has_all_groups(const struct insert *i)

@@ -1,6 +1,6 @@
 /*
- * Carrying 'traceparent' to the next host, as the daemon holds it: bpf/insert.bpf.h, its map of
- * sockets, and what is asked of this kernel before it is used (docs/decisions/header-insertion.md).
+ * Carrying 'traceparent' to the next host, as the daemon holds it: bpf/inserter.bpf.c when it has been
+ * loaded (insert_load.h), its map of sockets, and what is asked of this kernel before it is used (docs/decisions/header-insertion.md).
  * A kernel that refuses it, or fails the test, costs traces their other hosts, nothing else.
  *
  * Nothing is pinned: at the daemon's end the map goes, and with it all that its sockets had of it.
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probe/insert_load.h"
 #include "probe/probe.h"
 
 struct insert;
@@ -36,23 +37,33 @@ struct insert_result {
 };
 
 /*
- * Uses the maps and programs of 'p', which must outlive it. No connection is taken in before
- * insert_check(). Returns 0, INSERT_REFUSED with the reason in 'ret_refusal', or a negative errno.
+ * Of what was loaded, when that is over, beside 'p', which must outlive it. No connection is taken in
+ * before insert_check_begin(). Returns 0, INSERT_REFUSED with the reason in 'ret_refusal', or a
+ * negative errno.
  */
 enum { INSERT_REFUSED = 1 };
-int insert_new(struct probe *p, struct insert **ret, struct probe_refusal *ret_refusal);
+int insert_new(struct probe *p, struct insert_load *load, struct insert **ret,
+	       struct probe_refusal *ret_refusal);
 void insert_free(struct insert *i); /* NULL is allowed */
 DEFINE_CLEANUP(struct insert *, insert_free)
 
+struct bpf_object *insert_object(const struct insert *i);
+
+/* Memory of its own maps as the kernel accounts for it, in bytes. */
+uint64_t insert_map_bytes(const struct insert *i);
+
 /*
  * The self-test, by a child of this process: it takes some milliseconds, and seconds if something
- * fails. Connections are taken in from then on if insert_why_not() has nothing against it. Without a
- * reader of the ring all that the test left there and in the counters is forgotten; else the events
- * of INSERT_CHECK_PROC_ID are nobody's. Returns as insert_new().
+ * fails. The events of INSERT_CHECK_PROC_ID are nobody's, and no process propagates meanwhile, so that
+ * the counters of insert.bpf.h, which begin again at its end, are those of the test alone.
+ *
+ * Returns as insert_new(). When it is over, for which insert_check_end() waits, insert_check_fd() is
+ * readable. From then on connections are taken in if insert_why_not() has nothing against it.
  */
 #define INSERT_CHECK_PROC_ID UINT32_MAX
-int insert_check(struct insert *i, struct probe *p, bool has_reader,
-		 struct probe_refusal *ret_refusal);
+int insert_check_begin(struct insert *i, struct probe_refusal *ret_refusal);
+int insert_check_fd(const struct insert *i);
+int insert_check_end(struct insert *i); /* 0 or a negative errno */
 
 /* It was made at a time when its outcome says nothing: it is to be made again. */
 void insert_check_again(struct insert *i);

@@ -1,6 +1,7 @@
 /* Loading, attaching and map access; see probe.h. */
 #include "probe/probe.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -21,7 +22,6 @@ struct probe {
 	struct probe_refusal refusals[_PROBE_TAP_MAX];
 	int n_cpus;
 	uint16_t selected[SELECTED_SLOTS]; /* selected processes by slot, see abi.h */
-	char insert_refusal[256];          /* empty: the object has what insert.c needs */
 };
 
 static const char *const tap_names[] = {
@@ -38,9 +38,19 @@ const char *probe_tap_name(enum probe_tap tap)
 
 /*
  * libbpf's first warning: the best reason there is when a load is refused. What follows only
- * repeats it.
+ * repeats it. Of each thread, as several may load.
  */
-static char first_warning[200];
+static _Thread_local char first_warning[200];
+
+void probe_warning_forget(void)
+{
+	first_warning[0] = '\0';
+}
+
+const char *probe_warning(void)
+{
+	return first_warning[0] ? first_warning : NULL;
+}
 
 static int libbpf_log(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -82,27 +92,6 @@ static void tap_close(struct tap *tap)
 	tap->skeleton = NULL;
 }
 
-/* Programs and maps of bpf/insert.bpf.h, which cost nothing where they are not loaded. */
-static void leave_out_insertion(struct tap *tap)
-{
-	static const char *const programs[] = {"in_connection", "in_message"};
-	static const char *const maps[] = {"sockets", "insertions", "leaving"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		struct bpf_program *program =
-			bpf_object__find_program_by_name(tap->object, programs[i]);
-
-		if (program)
-			bpf_program__set_autoload(program, false);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
-		struct bpf_map *map = bpf_object__find_map_by_name(tap->object, maps[i]);
-
-		if (map)
-			bpf_map__set_autocreate(map, false);
-	}
-}
-
 /*
  * Before Linux 6.1 entries of tables that kprobes write, and so probes in Go programs, must be
  * allocated in advance, or the kernel warns in its log. Tables are smaller there: most of what is
@@ -122,7 +111,6 @@ static void choose_sizes(struct probe *p, const struct probe_options *o)
 	struct bpf_map *const by_requests[] = {tap->requests,   tap->units,       tap->joins,
 					       tap->go_calls,   tap->go_contexts, tap->go_children,
 					       tap->receivings, tap->waiting};
-	struct bpf_map *sockets = bpf_object__find_map_by_name(tap->object, "sockets");
 	uint32_t requests = o->requests_max, connections = o->connections_max;
 
 	if (!p->allocates_late) {
@@ -145,8 +133,6 @@ static void choose_sizes(struct probe *p, const struct probe_options *o)
 		if (!p->allocates_late && tap->receivings)
 			bpf_map__set_map_flags(tap->conns, 0);
 	}
-	if (sockets)
-		bpf_map__set_max_entries(sockets, o->connections_max);
 }
 
 static int tap_load(struct probe *p, const struct probe_options *o)
@@ -155,8 +141,6 @@ static int tap_load(struct probe *p, const struct probe_options *o)
 	int r;
 
 	*tap->head_bytes_max = o->head_bytes_max;
-	*tap->insert_faults = (o->insert_line_fails ? INSERT_FAULT_LINE : 0) |
-			      (o->insert_take_out_fails ? INSERT_FAULT_TAKE_OUT : 0);
 	choose_sizes(p, o);
 	if (o->before_load)
 		o->before_load(tap->object);
@@ -173,47 +157,6 @@ static const struct {
 	[PROBE_TAP_KPROBE] = {tap_kprobe_open, tap_kprobe_share},
 };
 
-/*
- * Loads the object with what insert.c needs if it was asked for and is there. 1: the kernel refused
- * that, the object is closed; else as tap_load().
- */
-static int tap_load_insertion(struct probe *p, const struct probe_options *o)
-{
-	int r;
-
-	p->insert_refusal[0] = '\0';
-	if (!o->inserts || !bpf_object__find_program_by_name(p->tap.object, "in_message")) {
-		snprintf(p->insert_refusal, sizeof(p->insert_refusal), "%s",
-			 o->inserts ? "the tap in use cannot keep what it knows with the socket"
-				    : "not configured");
-		leave_out_insertion(&p->tap);
-		return tap_load(p, o);
-	}
-	r = tap_load(p, o);
-	if (!r)
-		return 0;
-	snprintf(p->insert_refusal, sizeof(p->insert_refusal), "%s",
-		 first_warning[0] ? first_warning : strerror(-r));
-	first_warning[0] = '\0';
-	tap_close(&p->tap);
-	return 1;
-}
-
-const char *probe_insert_refusal(const struct probe *p)
-{
-	return p->insert_refusal[0] ? p->insert_refusal : NULL;
-}
-
-uint32_t *probe_insert_gate(struct probe *p)
-{
-	return p->tap.insert_is_closed;
-}
-
-uint32_t *probe_insert_sockets_id(struct probe *p)
-{
-	return p->tap.sockets_id;
-}
-
 /* Returns 0, TAP_REFUSED with the reason kept, or a negative errno, with the reason kept too. */
 static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel,
 		   const struct probe_options *o)
@@ -221,23 +164,16 @@ static int tap_try(struct probe *p, enum probe_tap tap, const struct btf *kernel
 	struct probe_refusal *refusal = &p->refusals[tap];
 	int r;
 
-	first_warning[0] = '\0';
+	probe_warning_forget();
 	r = taps[tap].open(kernel, &p->tap, refusal);
 	if (r > 0)
 		return r;
 	if (!r)
-		r = tap_load_insertion(p, o);
-	if (r > 0) {
-		r = taps[tap].open(kernel, &p->tap, refusal);
-		if (!r) {
-			leave_out_insertion(&p->tap);
-			r = tap_load(p, o);
-		}
-	}
+		r = tap_load(p, o);
 	if (r) {
 		tap_close(&p->tap);
 		snprintf(refusal->reason, sizeof(refusal->reason), "%s",
-			 first_warning[0] ? first_warning : strerror(-r));
+			 probe_warning() ?: strerror(-r));
 		return r;
 	}
 	taps[tap].share(&p->tap);
@@ -315,6 +251,58 @@ void probe_free(struct probe *p)
 struct bpf_object *probe_object(const struct probe *p)
 {
 	return p->tap.object;
+}
+
+bool probe_keeps_with_socket(const struct probe *p)
+{
+	return !p->tap.conns;
+}
+
+uint32_t *probe_insert_gate(struct probe *p)
+{
+	return p->tap.insert_is_closed;
+}
+
+uint32_t *probe_insert_sockets_id(struct probe *p)
+{
+	return p->tap.sockets_id;
+}
+
+int probe_share_maps(const struct probe *p, struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const struct bpf_map *ours =
+			bpf_object__find_map_by_name(p->tap.object, bpf_map__name(map));
+		int r = 0;
+
+		if (ours && !bpf_map__is_internal(map))
+			r = bpf_map__reuse_fd(map, bpf_map__fd(ours));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int probe_share_variables(const struct probe *p, struct bpf_object *object)
+{
+	/* By their sections, whose names bpf_map__name() changes; 0 at the start, and others. */
+	static const char *const sections[] = {".bss", ".data"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		const struct bpf_map *ours =
+			bpf_object__find_map_by_name(p->tap.object, sections[i]);
+		struct bpf_map *map = bpf_object__find_map_by_name(object, sections[i]);
+		int r;
+
+		assert(ours && map && bpf_map__value_size(ours) == bpf_map__value_size(map));
+		r = bpf_map__reuse_fd(map, bpf_map__fd(ours));
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 enum probe_tap probe_tap_used(const struct probe *p)
@@ -561,12 +549,12 @@ uint64_t probe_counter_read(const struct probe *p, size_t i)
 	return sum;
 }
 
-int probe_counters_reset(struct probe *p)
+int probe_insert_counters_reset(struct probe *p)
 {
 	_cleanup_(freep) uint64_t *zeros = calloc((size_t)p->n_cpus, sizeof(*zeros));
 	int r = zeros ? 0 : -ENOMEM;
 
-	for (__u32 key = 0; !r && key < _KERNEL_COUNTER_MAX; key++)
+	for (__u32 key = COUNT_INSERTED; !r && key <= COUNT_INSERT_BUSY; key++)
 		r = bpf_map__update_elem(p->tap.counters, &key, sizeof(key), zeros,
 					 (size_t)p->n_cpus * sizeof(*zeros), BPF_ANY);
 	return r;
@@ -578,13 +566,13 @@ uint64_t probe_processes_lost(const struct probe *p)
 }
 
 /* "memlock:" of a map's fdinfo is what the kernel charges for it. */
-static uint64_t map_memlock(int fd)
+uint64_t probe_map_memlock(const struct bpf_map *map)
 {
 	char path[64], line[128];
 	unsigned long long bytes = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", bpf_map__fd(map));
 	file = fopen(path, "re");
 	if (!file)
 		return 0;
@@ -600,7 +588,7 @@ uint64_t probe_map_bytes(const struct probe *p)
 	struct bpf_map *map;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_map(map, p->tap.object) sum += map_memlock(bpf_map__fd(map));
+	bpf_object__for_each_map(map, p->tap.object) sum += probe_map_memlock(map);
 	return sum;
 }
 

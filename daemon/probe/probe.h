@@ -23,9 +23,6 @@ struct probe_options {
 	uint32_t requests_max;
 	uint32_t connections_max;
 	uint32_t ring_bytes;
-	bool inserts; /* load what insert.h needs, if the kernel takes it */
-	/* For tests: what insert.h puts in is not what it should be, nor what it was when taken out. */
-	bool insert_line_fails, insert_take_out_fails;
 	void (*before_load)(struct bpf_object *object); /* for tests; NULL: nothing is to be done */
 };
 

@@ -28,18 +28,33 @@ struct tap {
 	 */
 	uint32_t *reader_sleeps, *procs_generation, *insert_is_closed, *sockets_id;
 	uint8_t *selected, *unjudged;
-	uint32_t *head_bytes_max, *insert_faults; /* to be set before loading */
+	uint32_t *head_bytes_max; /* to be set before loading */
 };
 
-/* All counters of the kernel side begin again at 0. Returns 0 or a negative errno. */
-int probe_counters_reset(struct probe *p);
+/* The counters of insert.bpf.h begin again at 0. Returns 0 or a negative errno. */
+int probe_insert_counters_reset(struct probe *p);
 
-/* Why the object was loaded without what insert.c needs; NULL: it has that. */
-const char *probe_insert_refusal(const struct probe *p);
-/* Where that says that it takes in no connection. */
+/* Whether the tap in use is none of the basic ones (bpf/subprogram.h). */
+bool probe_keeps_with_socket(const struct probe *p);
+/* Where insert.bpf.h is told that it takes in no connection. */
 uint32_t *probe_insert_gate(struct probe *p);
 /* Where it looks for the id of the map for sockets. */
 uint32_t *probe_insert_sockets_id(struct probe *p);
+
+/*
+ * For an object that was opened, to be loaded beside the tap: the tap's maps in place of those of the
+ * same name, and its variables, of which the object may have no others. Both return 0 or a negative
+ * errno.
+ */
+int probe_share_maps(const struct probe *p, struct bpf_object *object);
+int probe_share_variables(const struct probe *p, struct bpf_object *object);
+
+/* What the kernel accounts for a map, in bytes. */
+uint64_t probe_map_memlock(const struct bpf_map *map);
+
+/* libbpf's first warning in this thread since it was forgotten; NULL: there was none. */
+const char *probe_warning(void);
+void probe_warning_forget(void);
 
 /* The part that depends on the skeleton's type only by name. */
 #define TAP_VIEW(s)                                                                               \
@@ -51,7 +66,6 @@ uint32_t *probe_insert_sockets_id(struct probe *p);
 		.go_calls = (s)->maps.go_calls, .go_contexts = (s)->maps.go_contexts,             \
 		.go_children = (s)->maps.go_children, .counters = (s)->maps.counters,             \
 		.head_bytes_max = (uint32_t *)&(s)->rodata->head_bytes_max,                       \
-		.insert_faults = (uint32_t *)&(s)->rodata->insert_faults,                         \
 	}
 
 /* Loading moves these. */

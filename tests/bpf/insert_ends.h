@@ -51,6 +51,20 @@ static inline int wanted_tap(void)
 	return -1;
 }
 
+/* Loads it, and waits for that. As insert_new(). */
+static inline int load_insertion(bool line_fails, bool take_out_fails,
+				 struct probe_refusal *ret_refusal)
+{
+	_cleanup_(insert_load_freep) struct insert_load *load = NULL;
+	struct insert_options options = {.head_bytes_max = 16384,
+					 .connections_max = 1024,
+					 .line_fails = line_fails,
+					 .take_out_fails = take_out_fails};
+	int r = insert_load_new(probe, &options, &load);
+
+	return r ? r : insert_new(probe, load, &insert, ret_refusal);
+}
+
 static inline int set_up(bool line_fails, bool take_out_fails)
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0}, refusal = {0};
@@ -60,25 +74,26 @@ static inline int set_up(bool line_fails, bool take_out_fails)
 					.processes_max = 16,
 					.requests_max = 64,
 					.connections_max = 1024,
-					.ring_bytes = 65536,
-					.inserts = true,
-					.insert_line_fails = line_fails,
-					.insert_take_out_fails = take_out_fails};
+					.ring_bytes = 65536};
+	int r;
 
 	if (probe_new(&options, &probe, refusals) != 0) {
 		printf("no tap\n");
 		return -1;
 	}
-	if (insert_new(probe, &insert, &refusal) != 0) {
-		printf("refused: %s\n", refusal.reason);
+	if (insert_load_refusal(probe) || load_insertion(line_fails, take_out_fails, &refusal)) {
+		printf("refused: %s\n", insert_load_refusal(probe) ?: refusal.reason);
 		return 0;
 	}
-	if (insert_check(insert, probe, false, &refusal) != 0) {
+	if (insert_check_begin(insert, &refusal) || insert_check_end(insert)) {
 		printf("no test: %s\n", refusal.reason);
 		return -1;
 	}
-	return probe_process_set(probe, &self)
-		       ?: event_reader_new(probe_ring_fd(probe), forget, NULL, &reader);
+	r = probe_process_set(probe, &self)
+		    ?: event_reader_new(probe_ring_fd(probe), forget, NULL, &reader);
+	if (r == 0)
+		event_reader_drain(reader);
+	return r;
 }
 
 static inline int teardown(void **state)
@@ -257,7 +272,7 @@ static inline void close_ends(void)
 
 static inline bool is_inserted_into(void)
 {
-	struct bpf_map *sockets = bpf_object__find_map_by_name(probe_object(probe), "sockets");
+	struct bpf_map *sockets = bpf_object__find_map_by_name(insert_object(insert), "sockets");
 	socklen_t length = sizeof(uint64_t);
 	uint64_t cookie, value;
 

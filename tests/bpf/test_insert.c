@@ -21,6 +21,30 @@ static void test_checks(void **state)
 	assert_int_equal(counter("inserted"), 0);
 }
 
+/* It is given up while it is loaded: nobody waits for it, and what is in use goes on. */
+static void test_given_up(void **state)
+{
+	struct insert_options options = {.head_bytes_max = 16384, .connections_max = 1024};
+	struct insert_load *load;
+	uint64_t begin;
+
+	(void)state;
+	if (!insert)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		begin = now_ns(CLOCK_MONOTONIC);
+		assert_int_equal(insert_load_new(probe, &options, &load), 0);
+		usleep((useconds_t)i * 50000);
+		assert_int_equal(poll(&(struct pollfd){.fd = insert_load_fd(load)}, 1, 0), 0);
+		insert_load_free(load);
+		printf("begun and given up in %.3f s\n",
+		       (double)(now_ns(CLOCK_MONOTONIC) - begin) / NSEC_PER_SEC);
+	}
+	open_ends(0);
+	assert_true(request_has_line());
+	close_ends();
+}
+
 /* --- no room */
 
 /*
@@ -230,9 +254,10 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_checks),  cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_suspend), cmocka_unit_test(test_suspend_many),
-		cmocka_unit_test(test_foreign), cmocka_unit_test(test_suspend_failed_send),
+		cmocka_unit_test(test_checks),   cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_suspend),  cmocka_unit_test(test_suspend_many),
+		cmocka_unit_test(test_foreign),  cmocka_unit_test(test_suspend_failed_send),
+		cmocka_unit_test(test_given_up),
 	};
 
 	if (geteuid() != 0) {

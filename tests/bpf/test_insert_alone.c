@@ -291,7 +291,7 @@ static struct bpf_link *connections;
 /* The self-test has failed by it, and nothing is attached; here the map is put to use all the same. */
 static void use_anyway(void)
 {
-	struct bpf_object *object = probe_object(probe);
+	struct bpf_object *object = insert_object(insert);
 	FILE *mounts = setmntent("/proc/mounts", "re");
 	const struct mntent *mount;
 	int cgroup = -1;

@@ -196,7 +196,7 @@ static void test_late(void **state)
 /* Nothing that the program for messages refers to holds the program: both end with the daemon. */
 static void test_ends_alone(void **state)
 {
-	struct bpf_object *object = insert ? probe_object(probe) : NULL;
+	struct bpf_object *object = insert ? insert_object(insert) : NULL;
 	uint32_t ids[64], size = sizeof(struct bpf_map_info);
 	struct bpf_prog_info program = {.nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids};
 	struct bpf_map_info sockets = {0};

@@ -5,9 +5,9 @@
  */
 #include "tap_ends.h"
 
+#include "probe/insert.h"
 #include "verifier.h"
 
-/* All programs that the tap has, also those for insertion. */
 static struct probe *load_whole(void (*before_load)(struct bpf_object *object))
 {
 	struct probe_refusal refusals[_PROBE_TAP_MAX] = {0};
@@ -15,7 +15,6 @@ static struct probe *load_whole(void (*before_load)(struct bpf_object *object))
 	struct probe *whole;
 
 	options.tap = (int)probe_tap_used(probe);
-	options.inserts = true;
 	options.before_load = before_load;
 	if (probe_new(&options, &whole, refusals) == 0)
 		return whole;
@@ -33,15 +32,12 @@ static bool is_told_by_info(const struct probe *p)
 	return instructions_by_info(program) != 0;
 }
 
-static void test_verifier_has_room(void **state)
+static size_t expect_room_of(struct bpf_object *object)
 {
-	_cleanup_(probe_freep) struct probe *whole =
-		load_whole(is_told_by_info(probe) ? NULL : ask_verifier);
 	struct bpf_program *program;
 	size_t i = 0, loaded = 0;
 
-	(void)state;
-	bpf_object__for_each_program(program, probe_object(whole))
+	bpf_object__for_each_program(program, object)
 	{
 		if (bpf_program__fd(program) >= 0) {
 			expect_room(program, verifier_logs[i]);
@@ -49,7 +45,29 @@ static void test_verifier_has_room(void **state)
 		}
 		i++;
 	}
-	assert_true(loaded > 0);
+	return loaded;
+}
+
+static void test_verifier_has_room(void **state)
+{
+	void (*before_load)(struct bpf_object *) = is_told_by_info(probe) ? NULL : ask_verifier;
+	_cleanup_(probe_freep) struct probe *whole = load_whole(before_load);
+	_cleanup_(insert_freep) struct insert *insert = NULL;
+	_cleanup_(insert_load_freep) struct insert_load *load = NULL;
+	struct insert_options options = {
+		.head_bytes_max = 16384, .connections_max = 64, .before_load = before_load};
+	struct probe_refusal refusal = {0};
+
+	(void)state;
+	assert_true(expect_room_of(probe_object(whole)) > 0);
+	if (insert_load_refusal(whole))
+		return;
+	assert_int_equal(insert_load_new(whole, &options, &load), 0);
+	if (insert_new(whole, load, &insert, &refusal)) {
+		printf("refused: %s\n", refusal.reason);
+		fail();
+	}
+	assert_int_equal(expect_room_of(insert_object(insert)), 2);
 }
 
 static void test_one_exchange(void **state)

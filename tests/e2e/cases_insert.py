@@ -21,8 +21,15 @@ ON = "propagate: on\n"
 OFF = "propagate: off\n"
 
 
+def propagation(daemon):
+    """Why it is not done; None if it is."""
+    features = json.loads(daemon.control("status", "--json"))["features"]
+    return next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
+
+
 def need_propagation(daemon):
-    """The kernel here may refuse it; then the daemon has said why."""
+    """Until it is there, which takes a Go process. The kernel here may refuse it; then the daemon has said why."""
+    wait_until(lambda: not (propagation(daemon) or "").startswith(("not loaded", "loading")), 20, "insertion, or why not")
     refusal = re.search("will not carry 'traceparent' to other hosts: (.*)", daemon.stderr)
     if refusal:
         raise Skip(f"refused: {refusal.group(1)}")
@@ -178,6 +185,7 @@ def exchange_bytes(run, daemon, rounds, seed=1):
     client = run.start("client", [program, "client", peer.port, directory, rounds, seed], ready=None,
                        stdin=subprocess.PIPE)
     wait_until(lambda: process_state(daemon, client.pid) == "traced", 20, "a client that is traced")
+    need_propagation(daemon)
     client.popen.stdin.write(b"\n")
     client.popen.stdin.flush()
     return directory, client
@@ -192,7 +200,6 @@ def case_insert_bytes(run):
     """Requests of every form, bodies that look like heads, tunnels, TLS, other protocols: nothing differs but the line."""
     need("go")
     daemon = run.daemon(config=bytes_config(run))
-    need_propagation(daemon)
     directory, client = exchange_bytes(run, daemon, scaled(20))
     comparison = Comparison(directory)
     while client.running():
@@ -308,6 +315,8 @@ def case_insert_killed(run):
     comparison = Comparison(directory, may_lack=True)
     kills, loaded = 0, 0
     while client.running():
+        if kills % 3:  # else it is killed while it loads them
+            need_propagation(daemon)
         load = run.load_start(front.port, 6_000, 32, name=f"load{kills}", id=f"{kills}-{{n}}", rate=3000)
         time.sleep(random.uniform(0.2, 0.6))
         expect(load.running(), "the load was over too soon")
@@ -392,18 +401,30 @@ def case_insert_networks(run):
     return f"{n} headers; " + expect_true(spans, expand(chain_hops(front, back), run.read_logs()))
 
 
+def features_of(daemon, command="status"):
+    return {one["name"]: one for one in json.loads(daemon.control(command, "--json"))["features"]}
+
+
 def case_insert_doctor(run):
-    """tsunagictl doctor: the kernel, the tap, and every check of the self-test; none if nothing is to be propagated."""
+    """tsunagictl doctor: the kernel, the tap, and every check of the self-test, which is made when there is a Go process;
+    none if nothing is to be propagated."""
+    need("go")
     daemon = run.daemon()
     told = json.loads(daemon.control("doctor", "--json"))
     expect(told["kernel"] == os.uname().release and told["tap"]["name"], f"kernel or tap: {told}")
-    feature = next(f for f in told["features"] if f["name"] == "traceparent in requests of Go processes")
+    expect(told["checks"] == [], "a self-test that nobody needs")
+    run.app("hello", [apps.go_chain(), "hello", "{port}", "{log}"])
+    wait_until(lambda: not (propagation(daemon) or "").startswith(("not loaded", "loading")), 20, "insertion, or why not")
+    told = json.loads(daemon.control("doctor", "--json"))
+    feature = features_of(daemon, "doctor")["traceparent in requests of Go processes"]
     failed = [check["name"] for check in told["checks"] if not check["passed"] and check["matters"]]
     if "will not carry" in daemon.stderr:
         expect(not feature["available"] and feature["reason"], "refused, and no reason")
     else:
         expect(feature["available"] and len(told["checks"]) == 7 and not failed, f"failed: {failed}")
         expect("traceparent in requests: passed" in daemon.control("doctor"), "no self-test in the text")
+    counted = {name: n for name, n in daemon.counters().items() if n and name.startswith("insert")}
+    expect(not counted, f"the self-test was counted: {counted}")
     off = run.daemon(config=run.config(OFF), name="off", runtime="run-off")
     told = json.loads(off.control("doctor", "--json"))
     expect(told["checks"] == [], "a self-test that was not asked for")

@@ -83,7 +83,6 @@ def case_insert_hand(run):
     touched, nor what the first one sends later; and FIONREAD says the truth again behind the exec."""
     need("go")
     daemon = run.daemon(config=run.config(ON))
-    need_propagation(daemon)
     peer = Peer()
     name = run.apps / "passed"
     with socket.socket(socket.AF_UNIX) as listener:
@@ -92,6 +91,7 @@ def case_insert_hand(run):
         client = run.start("client", [apps.go_hand(), peer.port, name, sys.executable, "-c", SUCCESSOR],
                            stdin=subprocess.PIPE, cwd=run.apps)
         wait_until(lambda: process_state(daemon, client.pid) == "traced", 20, "a client that is traced")
+        need_propagation(daemon)
         for i in range(3):
             client.command(f"request /own-{i}")
             peer.newest(f"/own-{i}", 1)

@@ -17,7 +17,7 @@ import time
 import apps
 import judge
 from cases_chains import chain_hops, go_chain, need
-from cases_insert import ON, need_propagation, process_state, sockets_inside, wait_for_sockets
+from cases_insert import ON, need_propagation, process_state, propagation, sockets_inside, wait_for_sockets
 from cases_insert_hand import Peer
 from containers import cgroup_root
 from harness import BIN, Daemon, Skip, expect, expect_true, wait_until
@@ -165,12 +165,6 @@ def group_new(run):
     return f"{alone:.3f} s without the daemon, {traced:.3f} s with it; {lines} lines"
 
 
-def propagation(daemon):
-    """Why it is not done; None if it is."""
-    features = json.loads(daemon.control("status", "--json"))["features"]
-    return next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
-
-
 def case_insert_short_start(run):
     """TCP is short of memory when the daemon starts, as far as it is told: nothing is tried and nothing taken in; when
     there is enough the self-test is made, and the header is in all requests, also on connections that are there."""
@@ -263,7 +257,7 @@ def case_insert_no_cgroup2(run):
               "sed -n 's/^[^ ]* \\([^ ]*\\) cgroup2 .*/\\1/p' /proc/mounts | while read -r at; do umount -l \"$at\"; done; "
               'exec "$@"', "sh")
     daemon = Daemon(run, run.config(), before=hidden).wait_ready()
-    expect("other hosts: no cgroup2 file system is mounted" in daemon.stderr, f"said: {daemon.stderr}")
+    wait_until(lambda: "other hosts: no cgroup2 file system is mounted" in daemon.stderr, 20, "why nothing is inserted")
     features = json.loads(daemon.control("doctor", "--json"))["features"]
     reason = next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
     expect("no cgroup2" in (reason or ""), f"doctor: {reason}")
@@ -283,10 +277,10 @@ def case_insert_short_stop(run):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         config = run.config(ON, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
         daemon = run.daemon(config=config)
-        need_propagation(daemon)
         peer = Peer()
         client = run.start("client", [apps.go_hand(), peer.port, run.apps / "none"], stdin=subprocess.PIPE, cwd=run.apps)
         wait_until(lambda: process_state(daemon, client.pid) == "traced", 20, "a client that is traced")
+        need_propagation(daemon)
         for i in range(3):
             client.command(f"request /before-{i}")
             peer.newest(f"/before-{i}", 1)
@@ -321,6 +315,7 @@ def case_insert_cgroups(run):
         expect(daemon.counters()["inserted"] == 0, f"{daemon.counters()['inserted']} headers")
         daemon.end()
     daemon = run.daemon(config=run.config(ON), name="outside", runtime="run-outside")
+    need_propagation(daemon)
     expect(every_group(daemon) is None, f"in the host's own: {every_group(daemon)}")
     wait_for_sockets(daemon, front, back.port)
     run.load(front.port, 50, 4, name="seen", prefix="/seen/", id="seen-{n}")

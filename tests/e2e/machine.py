@@ -15,7 +15,7 @@ import judge
 from cases_chains import chain_hops, go_chain
 from cases_cli import daemon_once, one_line
 from cases_descriptors import soft_limit
-from cases_insert import ON, expect_headers, need_propagation, wait_for_sockets
+from cases_insert import ON, expect_headers, need_propagation, propagation, wait_for_sockets
 from harness import Daemon, expect, expect_true, wait_until
 
 STEP_S = 3600
@@ -113,12 +113,6 @@ def load_with_shortage(run, front, shortage, name, during=lambda: None):
     shortage.end()
     expect(load.wait(60) == 0, f"load: {load.stdout.strip()}")
     return max(record["end"] - record["start"] for record in judge.read_log(load.log).values()) / 1e9
-
-
-def propagation(daemon):
-    """Why it is not done; None if it is."""
-    features = json.loads(daemon.control("status", "--json"))["features"]
-    return next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
 
 
 def case_tcp_memory(run):
