@@ -137,6 +137,14 @@ static bool helpers_define(JNIEnv *env, const struct hook_class *hooked, jobject
 
 /* --- callbacks */
 
+/* The calls that are hooked in classes that are known by their shape; NULL: it is in a table. */
+static const struct class_site *class_site(const struct hook_class *hooked)
+{
+	if (hooked == &executors_hooks)
+		return &executors_site;
+	return hooked == &executors_relays ? &executors_relays_site : NULL;
+}
+
 /* Returns the memory that JVMTI takes over, or NULL. */
 static unsigned char *class_changed(const struct hook_class *hooked, const uint8_t *bytes,
 				    jint size, jint *ret_size)
@@ -147,7 +155,7 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 		.hooks = hooked->hooks,
 		.n_hooks = hooked->n_hooks,
 		.owner = PACKAGE "Context",
-		.site = hooked == &executors_hooks ? &executors_site : NULL,
+		.site = class_site(hooked),
 	};
 	unsigned char *memory = NULL;
 	uint8_t *changed = NULL;
@@ -158,7 +166,7 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 	r = class_rewrite(&rewrite, &changed, &changed_size, &found);
 	if (r < 0)
 		hook_failed("Class not understood", hooked->name);
-	else if (r == 0 && hooked != &executors_hooks)
+	else if (r == 0 && !rewrite.site)
 		hook_failed("Class without what is hooked", hooked->name);
 	if (r <= 0)
 		return NULL;
@@ -172,20 +180,30 @@ static unsigned char *class_changed(const struct hook_class *hooked, const uint8
 	return memory;
 }
 
+/* NULL: nothing is hooked in it. */
+static const struct hook_class *class_find_hooks(jobject loader, const char *name,
+						 const uint8_t *bytes, size_t size)
+{
+	const struct hook_class *hooked = name ? hooks_find(name, strlen(name)) : NULL;
+
+	if (hooked || !loader || !name || !strncmp(name, PACKAGE, strlen(PACKAGE)))
+		return hooked;
+	if (executors_find(name, bytes, size))
+		return &executors_hooks;
+	return executors_is_relay(name, bytes, size) ? &executors_relays : NULL;
+}
+
 static void JNICALL on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
 			     const char *name, jobject domain, jint size,
 			     const unsigned char *bytes, jint *ret_size, unsigned char **ret_bytes)
 {
-	const struct hook_class *hooked = name ? hooks_find(name, strlen(name)) : NULL;
+	const struct hook_class *hooked = class_find_hooks(loader, name, bytes, (size_t)size);
 	unsigned char *changed;
 
 	(void)jvmti;
 	(void)redefined;
 	(void)domain;
 
-	if (!hooked && loader && name && strncmp(name, PACKAGE, strlen(PACKAGE)) != 0 &&
-	    executors_find(name, bytes, (size_t)size))
-		hooked = &executors_hooks;
 	if (!hooked || (*env)->ExceptionCheck(env))
 		return;
 	if (loader && !loader_finds_agent(env, loader)) {

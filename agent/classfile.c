@@ -502,6 +502,58 @@ bool class_mentions(const struct class_constants *constants, const char *prefix)
 	return false;
 }
 
+/* The first that is that constant, by what is behind its tag, a string's length apart; 0: none is. */
+static uint16_t constant_find(const struct class_constants *constants, uint8_t wanted,
+			      const void *content, size_t size)
+{
+	struct class_input in = {.bytes = constants->bytes, .size = constants->size};
+
+	for (uint32_t i = 1; i < constants->n && !in.is_bad; i++) {
+		uint8_t tag = class_read_u1(&in);
+		size_t known = constant_size(tag);
+		const uint8_t *p;
+
+		if (!known)
+			return 0;
+		if (tag == TAG_UTF8)
+			known = class_read_u2(&in);
+		p = class_read(&in, known);
+		if (tag == wanted && p && known == size && !memcmp(p, content, size))
+			return (uint16_t)i;
+		if (tag == TAG_LONG || tag == TAG_DOUBLE)
+			i++;
+	}
+	return 0;
+}
+
+static uint16_t text_find(const struct class_constants *constants, const char *text)
+{
+	return constant_find(constants, TAG_UTF8, text, strlen(text));
+}
+
+/* One that is made of two others; 0 too if one of these is not there. */
+static uint16_t pair_find(const struct class_constants *constants, uint8_t tag, uint16_t first,
+			  uint16_t second)
+{
+	const uint8_t content[] = {(uint8_t)(first >> 8), (uint8_t)first, (uint8_t)(second >> 8),
+				   (uint8_t)second};
+
+	return first && second ? constant_find(constants, tag, content, sizeof(content)) : 0;
+}
+
+bool class_calls(const struct class_constants *constants, const struct class_reference *wanted)
+{
+	uint16_t name = text_find(constants, wanted->owner), owner, method;
+	const uint8_t content[] = {(uint8_t)(name >> 8), (uint8_t)name};
+
+	if (!name)
+		return false;
+	owner = constant_find(constants, TAG_CLASS, content, sizeof(content));
+	method = pair_find(constants, TAG_NAME_AND_TYPE, text_find(constants, wanted->method),
+			   text_find(constants, wanted->descriptor));
+	return pair_find(constants, TAG_INTERFACE_METHOD, owner, method);
+}
+
 struct class_constants class_constants(const uint8_t *bytes, size_t size)
 {
 	struct class_constants none = {.n = 0};

@@ -87,6 +87,14 @@ struct class_constants class_constants(const uint8_t *bytes, size_t size);
  */
 bool class_mentions(const struct class_constants *constants, const char *prefix);
 
+/* A method of an interface, by internal names. */
+struct class_reference {
+	const char *owner, *method, *descriptor;
+};
+
+/* Whether the class calls it through the interface. As above. */
+bool class_calls(const struct class_constants *constants, const struct class_reference *wanted);
+
 /* Whether one of the hooks finds a method, with code and not static. False too as above. */
 bool class_declares(const struct class_rewrite *w);
 

@@ -60,6 +60,25 @@ const struct class_site executors_site = {
 	.caught = {"caught", "()V", NULL, NULL, DRAINS},
 };
 
+/* --- who runs what was handed to others: see executors.h */
+
+static const struct class_reference run = {"java/lang/Runnable", "run", "()V"};
+
+const struct hook_class executors_relays = {.name = "a relay"};
+
+const struct class_site executors_relays_site = {
+	.method = "run",
+	.descriptor = "()V",
+	.before = {"passing", OBJECT, NULL, NULL, DRAINS},
+	.before_in_loop = {"passing", OBJECT, NULL, NULL, DRAINS},
+	.after = {"ran", "()V", NULL, NULL, DRAINS},
+	.enter = {"enter", "()V", NULL, NULL, DRAINS},
+	.leave = {"passed", "()V", NULL, NULL, DRAINS},
+	.caught = {"caught", "()V", NULL, NULL, DRAINS},
+};
+
+/* --- the executors' names */
+
 /* Their names, by a hash that no two of a process's classes have in common; 0 is free. */
 #define KNOWN_MAX 4096
 #define TRIES_MAX 16
@@ -144,6 +163,13 @@ bool executors_find(const char *name, const uint8_t *bytes, size_t size)
 	return executors_is_inside(name, length);
 }
 
+bool executors_is_relay(const char *name, const uint8_t *bytes, size_t size)
+{
+	const struct class_constants constants = class_constants(bytes, size);
+
+	return !is_in_table(name) && class_calls(&constants, &run);
+}
+
 /* --- classes that were loaded earlier */
 
 /* As the rewriter has it: "x*" is what begins so. */
@@ -196,29 +222,23 @@ static bool class_has_hooked(jvmtiEnv *jvmti, jclass class)
 	return has;
 }
 
-/*
- * Asking for a class's methods makes the JVM keep a number for each: so only where it may have one. A JVM
- * that does not show constants does not tell.
- */
-static bool class_may_have(const struct executors_class *loaded, const char *const *texts)
-{
-	jvmtiEnv *jvmti = loaded->jvmti;
-	struct class_constants constants;
-	unsigned char *bytes = NULL;
-	jint n = 0, size = 0;
-	jvmtiError e = (*jvmti)->GetConstantPool(jvmti, loaded->class, &n, &size, &bytes);
-	bool may = true;
+/* What a class's constants tell: whether it may be an executor, and whether it runs jobs. */
+struct shape {
+	bool may_take, runs;
+};
 
-	if (e)
-		return e == JVMTI_ERROR_MUST_POSSESS_CAPABILITY;
-	constants = (struct class_constants){bytes, (size_t)size, (uint32_t)n};
-	for (; *texts && may; texts++)
-		may = class_mentions(&constants, *texts);
-	(*jvmti)->Deallocate(jvmti, bytes);
-	return may;
+/* By its type, which it has from the beginning. */
+static bool class_is(const struct executors_class *loaded, const char *type)
+{
+	JNIEnv *env = loaded->env;
+	jclass wanted = (*env)->FindClass(env, type);
+	bool is = wanted && (*env)->IsAssignableFrom(env, loaded->class, wanted);
+
+	(*env)->DeleteLocalRef(env, wanted);
+	return is;
 }
 
-/* One that is not prepared yet tells nothing of itself. */
+/* One that is not prepared yet tells nothing of itself but its type. */
 static bool class_tells(const struct executors_class *loaded)
 {
 	jint status = 0;
@@ -227,37 +247,70 @@ static bool class_tells(const struct executors_class *loaded)
 	return status & JVMTI_CLASS_STATUS_PREPARED;
 }
 
-/* By its type, which it has from the beginning. */
-static bool class_is_executor(const struct executors_class *loaded)
+/* To be given back by Deallocate(). */
+static jvmtiError class_get_constants(const struct executors_class *loaded,
+				      struct class_constants *ret)
 {
-	JNIEnv *env = loaded->env;
-	jclass executor = (*env)->FindClass(env, "java/util/concurrent/Executor");
-	bool is = executor && (*env)->IsAssignableFrom(env, loaded->class, executor);
+	jvmtiEnv *jvmti = loaded->jvmti;
+	unsigned char *bytes = NULL;
+	jint n = 0, size = 0;
+	jvmtiError e = (*jvmti)->GetConstantPool(jvmti, loaded->class, &n, &size, &bytes);
 
-	(*env)->DeleteLocalRef(env, executor);
-	return is;
+	if (!e)
+		*ret = (struct class_constants){bytes, (size_t)size, (uint32_t)n};
+	return e;
+}
+
+/*
+ * Asking for a class's methods makes the JVM keep a number for each: so only where it may be an executor. A
+ * JVM that does not show constants does not tell.
+ */
+static struct shape class_shape(const struct executors_class *loaded)
+{
+	struct class_constants constants;
+	jvmtiError e = class_get_constants(loaded, &constants);
+	struct shape shape;
+
+	if (e) {
+		shape.may_take = e == JVMTI_ERROR_MUST_POSSESS_CAPABILITY;
+		shape.runs = shape.may_take && class_is(loaded, run.owner);
+		return shape;
+	}
+	shape.may_take = class_mentions(&constants, TAKES);
+	shape.runs = class_calls(&constants, &run);
+	(*loaded->jvmti)->Deallocate(loaded->jvmti, (unsigned char *)constants.bytes);
+	return shape;
 }
 
 bool executors_find_loaded(const struct executors_class *loaded)
 {
-	static const char *const takes[] = {TAKES, NULL};
+	struct shape shape;
 	bool is;
 
 	if (is_in_table(loaded->name))
 		return false;
-	if (class_tells(loaded))
-		is = class_may_have(loaded, takes) &&
-		     class_has_hooked(loaded->jvmti, loaded->class);
-	else
-		is = class_is_executor(loaded);
+	if (class_tells(loaded)) {
+		shape = class_shape(loaded);
+		is = shape.may_take && class_has_hooked(loaded->jvmti, loaded->class);
+	} else {
+		shape.runs = class_is(loaded, run.owner);
+		is = class_is(loaded, "java/util/concurrent/Executor");
+	}
 	if (is)
 		executors_add(loaded->name, loaded->length);
-	return is;
+	return is || shape.runs;
 }
 
 bool executors_may_run(const struct executors_class *loaded)
 {
-	static const char *const runs[] = {"run", "()V", NULL};
+	struct class_constants constants;
+	jvmtiError e = class_tells(loaded) ? class_get_constants(loaded, &constants)
+					   : JVMTI_ERROR_MUST_POSSESS_CAPABILITY;
+	bool may;
 
-	return !class_tells(loaded) || class_may_have(loaded, runs);
+	if (e)
+		return e == JVMTI_ERROR_MUST_POSSESS_CAPABILITY;
+	may = class_mentions(&constants, run.method) && class_mentions(&constants, run.descriptor);
+	(*loaded->jvmti)->Deallocate(loaded->jvmti, (unsigned char *)constants.bytes);
+	return may;
 }

@@ -32,6 +32,8 @@ static const struct class_site around_calls = {
 	.caught = {.method = "leave", .descriptor = "()V"},
 };
 
+static const struct class_reference run = {"java/lang/Runnable", "run", "()V"};
+
 /* Parameters and results as a method may have them. */
 static const struct class_hook some[] = {
 	{.method = "put",
@@ -86,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					    .n_hooks = sizeof(some) / sizeof(*some)};
 
 	class_mentions(&constants, "(Ljava/lang/Runnable;");
+	class_calls(&constants, &run);
 	class_declares(&asked);
 	rewrite(data, size, true);
 	rewrite(data, size, false);

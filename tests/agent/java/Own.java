@@ -8,6 +8,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
 
 /**
  * Executors that an application has made itself: one job of a pool drains what many requests handed over, and
@@ -19,12 +21,18 @@ public class Own {
 	/** One after the other, in whatever thread of the pool; a job that throws is not the others' harm. */
 	static final class Serial implements Executor {
 		private final ArrayDeque<Runnable> jobs = new ArrayDeque<>();
+		private final UnaryOperator<Runnable> carrier;
 		private boolean runs;
+
+		/** What each job is put into. */
+		Serial(UnaryOperator<Runnable> carrier) {
+			this.carrier = carrier;
+		}
 
 		@Override
 		public void execute(Runnable job) {
 			synchronized (jobs) {
-				jobs.add(job);
+				jobs.add(carrier.apply(job));
 				if (runs)
 					return;
 				runs = true;
@@ -48,6 +56,36 @@ public class Own {
 					if (isJudged && Handovers.now() != 0)
 						Handovers.wrong.incrementAndGet();
 				}
+			}
+		}
+	}
+
+	/** Each job is put into something else, and passed on as what is no job: to whatever thread is free. */
+	static final class Carrying implements Executor {
+		private final LinkedBlockingQueue<Consumer<Void>> handlers = new LinkedBlockingQueue<>();
+
+		Carrying(int n) {
+			for (int i = 0; i < n; i++) {
+				Thread thread = new Thread(this::work);
+
+				thread.setDaemon(true);
+				thread.start();
+			}
+		}
+
+		@Override
+		public void execute(Runnable job) {
+			Runnable carried = Carried.object(job);
+
+			handlers.add(nothing -> carried.run());
+		}
+
+		private void work() {
+			try {
+				while (true)
+					handlers.take().accept(null);
+			} catch (InterruptedException end) {
+				return;
 			}
 		}
 	}
@@ -159,6 +197,35 @@ public class Own {
 		Handovers.print("reader");
 	}
 
+	/* Threads that take messages in a method that calls back as well. */
+	static void callbacks(int n) throws Exception {
+		LinkedBlockingQueue<Handovers.Message> queue = new LinkedBlockingQueue<>();
+
+		for (int i = 0; i < 2; i++) {
+			Thread thread = new Thread(() -> {
+				try {
+					for (;;) {
+						Handovers.Message message = Carried.next(queue, Thread::yield);
+
+						Handovers.judge(message.request);
+						message.done.countDown();
+					}
+				} catch (InterruptedException end) {
+					return;
+				}
+			});
+
+			thread.setDaemon(true);
+			thread.start();
+		}
+		Handovers.run("callbacks", n, request -> {
+			Handovers.Message message = new Handovers.Message(request);
+
+			queue.put(message);
+			Handovers.await(message.done);
+		});
+	}
+
 	static volatile boolean isJudged;
 
 	static void through(Executor executor, boolean throwing, long request) throws Exception {
@@ -176,7 +243,7 @@ public class Own {
 
 	public static void main(String[] args) throws Exception {
 		int n = Integer.parseInt(args[0]);
-		Serial serial = new Serial();
+		Serial serial = new Serial(job -> job);
 		CountDownLatch used = new CountDownLatch(1);
 
 		/* Its lambdas are there before the agent is. */
@@ -187,8 +254,16 @@ public class Own {
 		isJudged = true;
 		Handovers.run("serial", n, request -> through(serial, false, request));
 		Handovers.run("serial-throws", n, request -> through(serial, request % 4 == 0, request));
+		Serial objects = new Serial(Carried::object), lambdas = new Serial(Carried::lambda);
+		Serial both = new Serial(job -> Carried.lambda(Carried.object(job)));
+		Carrying carrying = new Carrying(2);
+		Handovers.run("carried", n, request -> through(objects, request % 4 == 0, request));
+		Handovers.run("carried-lambda", n, request -> through(lambdas, request % 4 == 0, request));
+		Handovers.run("carried-twice", n, request -> through(both, false, request));
+		Handovers.run("carried-by-handler", n, request -> through(carrying, false, request));
 		Workers workers = new Workers(2);
 		Handovers.run("workers", n, request -> through(workers, false, request));
+		callbacks(n);
 		reader(n / 10);
 		Handovers.run("listeners", n, request -> listen(request % 2 == 0 ? POOL : Runnable::run, request));
 		System.exit(0);

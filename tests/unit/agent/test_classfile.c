@@ -517,6 +517,40 @@ static void test_open_hook(void **state)
 	assert_false(class_declares(&w));
 }
 
+#define CALL_END 88 /* where the constant of the call ends */
+
+/* What a class calls: an interface's method, by the constants alone. */
+static void test_calls(void **state)
+{
+	const uint8_t code[] = {0xb1};
+	struct method m = {.descriptor = "(I)V", .max_locals = 2, .code = code, .code_size = 1};
+	struct class_reference wanted = {"java/lang/Object", "run", "()V"};
+	struct class_constants constants;
+	struct builder b;
+
+	(void)state;
+	build(&b, &m);
+	constants = class_constants(b.bytes, b.size);
+	assert_true(class_calls(&constants, &wanted));
+	wanted.owner = "java/lang/Objec";
+	assert_false(class_calls(&constants, &wanted));
+	/* It is a string there, and no class. */
+	wanted.owner = "StackMapTable";
+	assert_false(class_calls(&constants, &wanted));
+	wanted = (struct class_reference){"java/lang/Object", "m", "()V"};
+	assert_false(class_calls(&constants, &wanted));
+	wanted = (struct class_reference){"java/lang/Object", "run", "()I"};
+	assert_false(class_calls(&constants, &wanted));
+	/* Cut off before the call is told. */
+	wanted = (struct class_reference){"java/lang/Object", "run", "()V"};
+	constants = class_constants(b.bytes, CALL_END);
+	assert_true(class_calls(&constants, &wanted));
+	for (size_t size = 0; size < CALL_END; size++) {
+		constants = class_constants(b.bytes, size);
+		assert_false(class_calls(&constants, &wanted));
+	}
+}
+
 static void test_left_alone(void **state)
 {
 	static const struct class_hook second = {
@@ -619,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_call_site),
 		cmocka_unit_test(test_call_site_in_loop),
 		cmocka_unit_test(test_open_hook),
+		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_left_alone),
 		cmocka_unit_test(test_far_jump),
 		cmocka_unit_test(test_cut),

@@ -91,6 +91,38 @@ public final class Drains {
 	}
 
 	/**
+	 * Around a run by who is no executor, as the objects are that an executor puts its jobs into: what was
+	 * handed over is of who did that, in there too. What was not says nothing: it may be any callback. Who
+	 * read a request himself and comes upon another's is nobody's.
+	 */
+	public static void passing(Object job) {
+		try {
+			Local local = Local.current();
+			long context;
+
+			local.cut();
+			context = Stamps.ofRun(job, Stamps.UNKNOWN);
+			if (context == Stamps.UNKNOWN || context != 0 && context == local.context) {
+				local.keep();
+				return;
+			}
+			local.push(null);
+			local.serve(local.isOwn ? 0 : context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** The method ends in which such runs were: what its thread received meanwhile it keeps. */
+	public static void passed() {
+		try {
+			Local.current().drop();
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/**
 	 * Around the handing of what waited for a future to its executor, which may run it here and now: by who
 	 * completes that future, for who waited.
 	 */

@@ -20,6 +20,9 @@ final class Local {
 	/* In the place of a job: see mark(). */
 	private static final Object MARK = new Object();
 
+	/* Likewise: see keep(). */
+	private static final Object KEPT = new Object();
+
 	private static final int TAKEN_MAX = 4;
 
 	/* So many out of one queue, none of them put into any: they are messages, whose job it is. */
@@ -334,6 +337,11 @@ final class Local {
 		jobs[at] = job;
 	}
 
+	/** As push(), for what changes nothing: nothing comes back with its pop() either. */
+	void keep() {
+		push(KEPT);
+	}
+
 	/**
 	 * As push(), and unmark() comes in any case. What is pushed in between may lack its pop() where
 	 * something is thrown: cut() drops that.
@@ -346,6 +354,15 @@ final class Local {
 	void unmark() {
 		cut();
 		if (isOwn && isRunning(MARK) && !isLost && contexts[depth - 1] != context)
+			jobs[--depth] = null;
+		else
+			pop();
+	}
+
+	/** As unmark(), and the thread goes on with what it works for by now. */
+	void drop() {
+		cut();
+		if (isRunning(MARK) && !isLost)
 			jobs[--depth] = null;
 		else
 			pop();
@@ -410,6 +427,8 @@ final class Local {
 		}
 		job = jobs[at];
 		jobs[at] = null;
+		if (job == KEPT)
+			return null;
 		set(contexts[at], owns[at]);
 		hold(holds[at]);
 		return job;
