@@ -5,35 +5,14 @@
  */
 #include "hooks_rows.h"
 
-#define TASKS "tsunagi/agent/Tasks"
-#define LOOPS "tsunagi/agent/Loops"
-
-#define TASK(call, with)                                                              \
-	{                                                                             \
-		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
-		.owner = TASKS                                                        \
-	}
-
 #define MADE                                                                       \
 	{                                                                          \
 		.method = "<init>", .descriptor = NULL, .exit = TASK("made", "a0") \
 	}
 /* In the name of whoever made the object. */
-#define AROUND(name, type)                                                           \
-	{                                                                            \
-		.method = name, .descriptor = type, .entry = {TASK("resume", "a0")}, \
-		.exit = PLAIN(TASKS, "leave"), .is_finally = true                    \
-	}
-#define CALLS(name, type)                                                             \
-	{                                                                             \
-		.method = name, .descriptor = type, .entry = {TASK("calling", "a0")}, \
-		.exit = PLAIN(TASKS, "leave"), .is_finally = true                     \
-	}
-#define TURN(name, type)                                                             \
-	{                                                                            \
-		.method = name, .descriptor = type, .entry = {PLAIN(LOOPS, "turn")}, \
-		.exit = PLAIN(LOOPS, "turned"), .is_finally = true                   \
-	}
+#define RESUMES(name, type) WORKS(name, type, TASK("resume", "a0"))
+#define CALLS(name, type)   WORKS(name, type, TASK("calling", "a0"))
+#define TURN(name, type)    AROUND(name, type, PLAIN(LOOPS, "turn"), PLAIN(LOOPS, "turned"))
 
 /* --- OkHttp */
 
@@ -58,8 +37,8 @@ static const struct class_hook call[] = {
 /* What is made for an execution, in the thread that asks for it. A context may be shared by many. */
 static const struct class_hook execution[] = {
 	MADE,
-	AROUND("execute", NULL),
-	AROUND("connectEndpoint", NULL),
+	RESUMES("execute", NULL),
+	RESUMES("connectEndpoint", NULL),
 };
 
 static const struct class_hook command[] = {
@@ -69,7 +48,7 @@ static const struct class_hook command[] = {
 static const struct class_hook duplexer[] = {
 	{.method = "execute",
 	 .descriptor = "(Lorg/apache/hc/core5/http/nio/command/RequestExecutionCommand;)V",
-	 .entry = {{"executing", "(Ljava/lang/Object;)V", "a1", NULL, LOOPS}}},
+	 .entry = {CALL(LOOPS, "executing", "a1")}},
 };
 
 static const struct class_hook channel[] = {
@@ -79,9 +58,9 @@ static const struct class_hook channel[] = {
 /* Its callback is of whoever gave it, not of the request whose end completes it. */
 static const struct class_hook future[] = {
 	MADE,
-	AROUND("completed", "(Ljava/lang/Object;)Z"),
-	AROUND("failed", "(Ljava/lang/Exception;)Z"),
-	AROUND("cancel", "(Z)Z"),
+	RESUMES("completed", "(Ljava/lang/Object;)Z"),
+	RESUMES("failed", "(Ljava/lang/Exception;)Z"),
+	RESUMES("cancel", "(Z)Z"),
 };
 
 #define CLIENT "org/apache/hc/client5/http/impl/async/"

@@ -4,24 +4,13 @@
  */
 #include "hooks_rows.h"
 
-#define OBJECT  "(Ljava/lang/Object;)V"
-#define TASKS   "tsunagi/agent/Tasks"
-#define SOCKETS "tsunagi/agent/Sockets"
+#define OBJECT "(Ljava/lang/Object;)V"
 
-/* A call of a method of Tasks or Sockets with one object, where a method begins or ends. */
-#define CALL(class, call, with)                                                     \
-	{                                                                           \
-		.method = call, .descriptor = OBJECT, .loads = with, .owner = class \
-	}
-#define TASK(call, with)   CALL(TASKS, call, with)
 #define SOCKET(call, with) CALL(SOCKETS, call, with)
 
 /* A job's own run. */
-#define AROUND(name, type)                                                          \
-	{                                                                           \
-		.method = name, .descriptor = type, .entry = {TASK("enter", "a0")}, \
-		.exit = PLAIN(TASKS, "leave"), .is_finally = true                   \
-	}
+#define JOB(name, type) WORKS(name, type, TASK("enter", "a0"))
+
 /* With what the method returns as well. */
 #define RESULT(class, call, type, with)                                                       \
 	{                                                                                     \
@@ -95,8 +84,8 @@ static const struct class_hook scheduled_pool[] = {
 static const struct class_hook future_task[] = {
 	AT_EXIT("<init>", "(Ljava/util/concurrent/Callable;)V", TASK("made", "a0")),
 	AT_EXIT("<init>", "(Ljava/lang/Runnable;Ljava/lang/Object;)V", TASK("made", "a0")),
-	AROUND("run", "()V"),
-	AROUND("runAndReset", "()Z"),
+	JOB("run", "()V"),
+	JOB("runAndReset", "()Z"),
 };
 
 /* Its methods differ with each JDK; each of them has those that all jobs pass. */
@@ -111,7 +100,7 @@ static const struct class_hook fork_join_pool[] = {
 
 static const struct class_hook fork_join_task[] = {
 	AT_ENTRY("fork", NULL, TASK("passed", "a0")),
-	AROUND("doExec", NULL),
+	JOB("doExec", NULL),
 };
 
 /*
@@ -123,21 +112,14 @@ static const struct class_hook made[] = {
 };
 
 static const struct class_hook fires[] = {
-	{.method = "tryFire",
-	 .descriptor = "(I)Ljava/util/concurrent/CompletableFuture;",
-	 .entry = {TASK("firing", "a0")},
-	 .exit = PLAIN(TASKS, "fired"),
-	 .is_finally = true},
+	AROUND("tryFire", "(I)Ljava/util/concurrent/CompletableFuture;", TASK("firing", "a0"),
+	       PLAIN(TASKS, "fired")),
 };
 
 /* java.net.http: sends the next bytes of a request, in any thread. */
 static const struct class_hook write_task[] = {
 	AT_EXIT("<init>", NULL, TASK("made", "a0")),
-	{.method = "run",
-	 .descriptor = "()V",
-	 .entry = {TASK("resume", "a0")},
-	 .exit = PLAIN(TASKS, "leave"),
-	 .is_finally = true},
+	WORKS("run", "()V", TASK("resume", "a0")),
 };
 
 static const struct class_hook timer[] = {
@@ -226,8 +208,8 @@ static const struct class_hook server_channel[] = {
 
 /* Each way to select comes here. */
 static const struct class_hook selector[] = {
-	AT_EXIT("lockAndDoSelect", NULL, CALL("tsunagi/agent/Loops", "selected", "a0")),
-	AT_ENTRY("register", NULL, CALL("tsunagi/agent/Loops", "registering", "a0")),
+	AT_EXIT("lockAndDoSelect", NULL, CALL(LOOPS, "selected", "a0")),
+	AT_ENTRY("register", NULL, CALL(LOOPS, "registering", "a0")),
 };
 
 static const struct class_hook channel[] = {
@@ -256,12 +238,11 @@ static const struct class_hook channel[] = {
 		.is_finally = true                                                    \
 	}
 
+/* Called by whichever thread of the group was told of it. */
+#define ON_EVENT AROUND("onEvent", "(IZ)V", PLAIN(ASYNC, "event"), PLAIN(ASYNC, "called"))
+
 static const struct class_hook async_channel[] = {
-	{.method = "onEvent",
-	 .descriptor = "(IZ)V",
-	 .entry = {PLAIN(ASYNC, "event")},
-	 .exit = PLAIN(ASYNC, "called"),
-	 .is_finally = true},
+	ON_EVENT,
 	BEGINS("implRead", ON_CHANNEL("reading")),
 	BEGINS("implWrite", ON_CHANNEL("writing")),
 	BEGINS("implConnect", ON_CHANNEL("connecting")),
@@ -278,11 +259,7 @@ static const struct class_hook async_state[] = {
 };
 
 static const struct class_hook async_server[] = {
-	{.method = "onEvent",
-	 .descriptor = "(IZ)V",
-	 .entry = {PLAIN(ASYNC, "event")},
-	 .exit = PLAIN(ASYNC, "called"),
-	 .is_finally = true},
+	ON_EVENT,
 	BEGINS("implAccept", {0}),
 	AT_EXIT("finishAccept", NULL, CALL(ASYNC, "accepted", "r")),
 };

@@ -30,11 +30,11 @@ extern const struct hook_helper helper_kotlin_Coroutines;
 #define TURN     "tsunagi/agent/Coroutine"
 #define CHANNELS "tsunagi/agent/Channels"
 
-#define CALL(class, call, type, with)                                             \
+#define CALLS(class, call, type, with)                                            \
 	{                                                                         \
 		.method = call, .descriptor = type, .loads = with, .owner = class \
 	}
-#define HANDED(name, type, with) AT_ENTRY(name, type, CALL(HELPER, "handed", OBJECT, with))
+#define HANDED(name, type, with) AT_ENTRY(name, type, CALLS(HELPER, "handed", OBJECT, with))
 
 /* --- turns */
 
@@ -42,7 +42,7 @@ extern const struct hook_helper helper_kotlin_Coroutines;
 
 static const struct class_hook starts[] = {
 	AT_EXIT("newCoroutineContext", "(Lkotlinx/coroutines/CoroutineScope;" CONTEXT ")" CONTEXT,
-		CALL(HELPER, "born", "(" CONTEXT ")" CONTEXT, "r")),
+		CALLS(HELPER, "born", "(" CONTEXT ")" CONTEXT, "r")),
 };
 
 static const struct class_hook continuation[] = {
@@ -66,14 +66,14 @@ static const struct class_hook event_loop[] = {
 static const struct class_hook dispatched[] = {
 	{.method = "run",
 	 .descriptor = "()V",
-	 .entry = {CALL(HELPER, "begin", OBJECT, "a0")},
-	 .exit = CALL(TURN, "end", "()V", NULL),
+	 .entry = {CALLS(HELPER, "begin", OBJECT, "a0")},
+	 .exit = CALLS(TURN, "end", "()V", NULL),
 	 .is_finally = true},
 };
 
 static const struct class_hook waiting[] = {
 	AT_EXIT("getSuccessfulResult$kotlinx_coroutines_core",
-		"(Ljava/lang/Object;)Ljava/lang/Object;", CALL(HELPER, "resumed", OBJECTS, "ra0")),
+		"(Ljava/lang/Object;)Ljava/lang/Object;", CALLS(HELPER, "resumed", OBJECTS, "ra0")),
 };
 
 /* --- messages */
@@ -84,14 +84,14 @@ static const struct class_hook waiting[] = {
 #define TAKE     "()Ljava/lang/Object;"
 #define SELECTED "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;"
 
-#define SENT(with)    CALL(CHANNELS, "sent", OBJECTS, with)
-#define CHANNEL(call) CALL(CHANNELS, call, OBJECTS, "ra0")
+#define SENT(with)    CALLS(CHANNELS, "sent", OBJECTS, with)
+#define CHANNEL(call) CALLS(CHANNELS, call, OBJECTS, "ra0")
 #define SENDS \
 	AT_ENTRY("send", SEND, SENT("a1a0")), AT_ENTRY("trySend-JP2dKIU", TRY_SEND, SENT("a1a0"))
 #define RECEIVES                                                                       \
 	{.method = "receive",                                                          \
 	 .descriptor = RECEIVE,                                                        \
-	 .entry = {CALL(CHANNELS, "receiving", OBJECT, "a0")},                         \
+	 .entry = {CALLS(CHANNELS, "receiving", OBJECT, "a0")},                        \
 	 .exit = CHANNEL("received")},                                                 \
 		AT_EXIT("tryReceive-PtdJZtk", TAKE, CHANNEL("got")),                   \
 		AT_EXIT("iterator", "()Lkotlinx/coroutines/channels/ChannelIterator;", \
@@ -102,7 +102,7 @@ static const struct class_hook buffered_channel[] = {
 	AT_ENTRY("registerSelectForSend", NULL, SENT("a2a0")),
 	RECEIVES,
 	/* It is entered again where it had to wait; 1.11 then has something else in place of a0. */
-	AT_EXIT("receiveCatching-JP2dKIU$suspendImpl", NULL, CALL(CHANNELS, "got", OBJECT, "r")),
+	AT_EXIT("receiveCatching-JP2dKIU$suspendImpl", NULL, CALLS(CHANNELS, "got", OBJECT, "r")),
 	AT_EXIT("processResultSelectReceive", SELECTED, CHANNEL("got")),
 	AT_EXIT("processResultSelectReceiveCatching", SELECTED, CHANNEL("got")),
 };
@@ -135,14 +135,14 @@ static const struct class_hook shared_flow[] = {
 
 /* In this order: who takes bytes out finds what they came with, and perhaps of more that follow. */
 static const struct class_hook byte_channel[] = {
-	AT_ENTRY("flushWriteBuffer", "()V", CALL(CHANNELS, "flushed", OBJECT, "a0")),
-	AT_EXIT("moveFlushToReadBuffer", "()V", CALL(CHANNELS, "drained", OBJECT, "a0")),
+	AT_ENTRY("flushWriteBuffer", "()V", CALLS(CHANNELS, "flushed", OBJECT, "a0")),
+	AT_EXIT("moveFlushToReadBuffer", "()V", CALLS(CHANNELS, "drained", OBJECT, "a0")),
 };
 
 /* Until Ktor 2. */
 static const struct class_hook byte_buffer_channel[] = {
-	AT_ENTRY("flushImpl", "(I)V", CALL(CHANNELS, "flushed", OBJECT, "a0")),
-	AT_EXIT("bytesRead", NULL, CALL(CHANNELS, "drained", OBJECT, "a0")),
+	AT_ENTRY("flushImpl", "(I)V", CALLS(CHANNELS, "flushed", OBJECT, "a0")),
+	AT_EXIT("bytesRead", NULL, CALLS(CHANNELS, "drained", OBJECT, "a0")),
 };
 
 #define KOTLINX "kotlinx/coroutines/"

@@ -6,56 +6,36 @@
  */
 #include "hooks_rows.h"
 
-#define TASKS "tsunagi/agent/Tasks"
-
-#define TASK(call, with)                                                              \
-	{                                                                             \
-		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
-		.owner = TASKS                                                        \
-	}
-
-#define AROUND(name, type, call)                                     \
-	{                                                            \
-		.method = name, .descriptor = type, .entry = {call}, \
-		.exit = PLAIN(TASKS, "leave"), .is_finally = true    \
-	}
-
 static const struct class_hook made[] = {
 	AT_EXIT("<init>", NULL, TASK("made", "a0")),
 };
 
 static const struct class_hook runs[] = {
-	AROUND("run", "()V", TASK("resume", "a0")),
+	WORKS("run", "()V", TASK("resume", "a0")),
 };
 
 static const struct class_hook made_and_runs[] = {
 	AT_EXIT("<init>", NULL, TASK("made", "a0")),
-	AROUND("run", "()V", TASK("resume", "a0")),
+	WORKS("run", "()V", TASK("resume", "a0")),
 };
 
 /* --- actors */
 
 static const struct class_hook mailbox[] = {
-	AROUND("run", "()V", PLAIN(TASKS, "deliver")),
+	WORKS("run", "()V", PLAIN(TASKS, "deliver")),
 };
 
 static const struct class_hook pekko_cell[] = {
-	AROUND("invoke", "(Lorg/apache/pekko/dispatch/Envelope;)V", TASK("resume", "a1")),
+	WORKS("invoke", "(Lorg/apache/pekko/dispatch/Envelope;)V", TASK("resume", "a1")),
 };
 
 static const struct class_hook akka_cell[] = {
-	AROUND("invoke", "(Lakka/dispatch/Envelope;)V", TASK("resume", "a1")),
+	WORKS("invoke", "(Lakka/dispatch/Envelope;)V", TASK("resume", "a1")),
 };
 
 /* --- results that are waited for */
 
-#define NOTIFIES(name, type)                                                 \
-	{                                                                    \
-		.method = name, .descriptor = type,                          \
-		.entry = {{"notifying", "(Ljava/lang/Object;)V", "a0", NULL, \
-			   "tsunagi/agent/Loops"}},                          \
-		.exit = PLAIN(TASKS, "leave"), .is_finally = true            \
-	}
+#define NOTIFIES(name, type) WORKS(name, type, CALL(LOOPS, "notifying", "a0"))
 
 /* One for each that waits. */
 static const struct class_hook waiter[] = {

@@ -4,22 +4,6 @@
  */
 #include "hooks_rows.h"
 
-#define TASKS   "tsunagi/agent/Tasks"
-#define LOOPS   "tsunagi/agent/Loops"
-#define SOCKETS "tsunagi/agent/Sockets"
-
-#define CALL(class, call, with)                                                       \
-	{                                                                             \
-		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
-		.owner = class                                                        \
-	}
-
-#define AROUND(name, type, before, after)                                             \
-	{                                                                             \
-		.method = name, .descriptor = type, .entry = {before}, .exit = after, \
-		.is_finally = true                                                    \
-	}
-
 /* --- turns of a loop */
 
 #define TURN(name) AROUND(name, "()V", PLAIN(LOOPS, "turn"), PLAIN(LOOPS, "turned"))
@@ -85,10 +69,9 @@ static const struct class_hook unix_socket[] = {
 
 /* --- tasks and promises */
 
-#define TO_TASK           "()Ljava/lang/Runnable;"
-#define TAKES(name, type) AROUND(name, type, PLAIN(LOOPS, "taking"), PLAIN(LOOPS, "took"))
-#define RUNS(name) \
-	AROUND(name, "(Ljava/lang/Runnable;)V", CALL(LOOPS, "task", "a0"), PLAIN(TASKS, "leave"))
+#define TO_TASK             "()Ljava/lang/Runnable;"
+#define TAKES(name, type)   AROUND(name, type, PLAIN(LOOPS, "taking"), PLAIN(LOOPS, "took"))
+#define RUNS(name)          WORKS(name, "(Ljava/lang/Runnable;)V", CALL(LOOPS, "task", "a0"))
 #define ACCEPTS(name, call) AT_ENTRY(name, "(Ljava/lang/Runnable;)V", CALL(TASKS, call, "a1"))
 
 static const struct class_hook event_executor[] = {

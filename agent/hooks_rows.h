@@ -11,6 +11,19 @@
 		.n_hooks = sizeof(list) / sizeof(*list)                        \
 	}
 
+#define TASKS   "tsunagi/agent/Tasks"
+#define LOOPS   "tsunagi/agent/Loops"
+#define SOCKETS "tsunagi/agent/Sockets"
+
+/* A call of a method of 'class' with one object. */
+#define CALL(class, call, with)                                                       \
+	{                                                                             \
+		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
+		.owner = class                                                        \
+	}
+
+#define TASK(call, with) CALL(TASKS, call, with)
+
 /* A call without arguments. */
 #define PLAIN(class, call)                                          \
 	{                                                           \
@@ -24,4 +37,18 @@
 #define AT_EXIT(name, type, call)                                \
 	{                                                        \
 		.method = name, .descriptor = type, .exit = call \
+	}
+
+/* The exit's call is made too when the method throws. */
+#define AROUND(name, type, before, after)                                             \
+	{                                                                             \
+		.method = name, .descriptor = type, .entry = {before}, .exit = after, \
+		.is_finally = true                                                    \
+	}
+
+/* The method works for whom 'before' tells. */
+#define WORKS(name, type, before)                                      \
+	{                                                              \
+		.method = name, .descriptor = type, .entry = {before}, \
+		.exit = PLAIN(TASKS, "leave"), .is_finally = true      \
 	}

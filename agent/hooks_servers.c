@@ -6,30 +6,17 @@
  */
 #include "hooks_rows.h"
 
-#define TASKS "tsunagi/agent/Tasks"
-#define LOOPS "tsunagi/agent/Loops"
-
-#define CALL(class, call, with)                                                       \
-	{                                                                             \
-		.method = call, .descriptor = "(Ljava/lang/Object;)V", .loads = with, \
-		.owner = class                                                        \
-	}
-#define AROUND(name, type, call)                                     \
-	{                                                            \
-		.method = name, .descriptor = type, .entry = {call}, \
-		.exit = PLAIN(TASKS, "leave"), .is_finally = true    \
-	}
 #define JOB "(Ljava/lang/Runnable;)V"
 
 static const struct class_hook pool_task[] = {
-	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
-	AROUND("run", "()V", CALL(TASKS, "resume", "a0")),
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+	WORKS("run", "()V", TASK("resume", "a0")),
 };
 
 static const struct class_hook loop_thread[] = {
-	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
-	AT_ENTRY("executeAfter", NULL, CALL(TASKS, "passed", "a1")),
-	AROUND("safeRun", JOB, CALL(LOOPS, "task", "a0")),
+	AT_ENTRY("execute", JOB, TASK("passed", "a1")),
+	AT_ENTRY("executeAfter", NULL, TASK("passed", "a1")),
+	WORKS("safeRun", JOB, CALL(LOOPS, "task", "a0")),
 };
 
 /* Where a thread waits for a connection in the middle of its request's work, by a selector of its own. */
@@ -42,9 +29,9 @@ static const struct class_hook loop_wait[] = {
 
 /* Jetty's. */
 static const struct class_hook jetty_pool[] = {
-	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
-	AT_ENTRY("tryExecute", "(Ljava/lang/Runnable;)Z", CALL(TASKS, "passed", "a1")),
-	AROUND("runJob", JOB, CALL(LOOPS, "task", "a1")),
+	AT_ENTRY("execute", JOB, TASK("passed", "a1")),
+	AT_ENTRY("tryExecute", "(Ljava/lang/Runnable;)Z", TASK("passed", "a1")),
+	WORKS("runJob", JOB, CALL(LOOPS, "task", "a1")),
 };
 
 /*
@@ -55,65 +42,65 @@ static const struct class_hook grizzly_pool[] = {
 	{.method = "beforeExecute",
 	 .descriptor = "(Lorg/glassfish/grizzly/threadpool/AbstractThreadPool$Worker;"
 		       "Ljava/lang/Thread;Ljava/lang/Runnable;)V",
-	 .entry = {CALL(TASKS, "next", "a3")}},
+	 .entry = {TASK("next", "a3")}},
 };
 
 static const struct class_hook grizzly_queue[] = {
-	AT_ENTRY("execute", JOB, CALL(TASKS, "passed", "a1")),
+	AT_ENTRY("execute", JOB, TASK("passed", "a1")),
 };
 
 /* The fourth argument is who waits; its class differs. */
 static const struct class_hook pool_waiter[] = {
-	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a4")),
+	AT_EXIT("<init>", NULL, TASK("made", "a4")),
 };
 
 static const struct class_hook pool_lease[] = {
 	{.method = "<init>",
 	 .exit = {"leased", "(Ljava/lang/Object;Ljava/lang/Object;)V", "a0a2", NULL, LOOPS}},
-	AROUND("emit", "()V", CALL(TASKS, "resume", "a0")),
+	WORKS("emit", "()V", TASK("resume", "a0")),
 };
 
 /* Micronaut's. */
 static const struct class_hook pending_request[] = {
-	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
-	AROUND("tryComplete", NULL, CALL(TASKS, "resume", "a0")),
-	AROUND("tryCompleteExceptionally", NULL, CALL(TASKS, "resume", "a0")),
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+	WORKS("tryComplete", NULL, TASK("resume", "a0")),
+	WORKS("tryCompleteExceptionally", NULL, TASK("resume", "a0")),
 };
 
 /* One that came before the response of the last was done is handled when that is. */
 static const struct class_hook vertx_request[] = {
-	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
 };
 
 static const struct class_hook vertx_connection[] = {
-	AROUND("handleNext", "(Lio/vertx/core/http/impl/Http1xServerRequest;)V",
-	       CALL(TASKS, "resume", "a1")),
+	WORKS("handleNext", "(Lio/vertx/core/http/impl/Http1xServerRequest;)V",
+	      TASK("resume", "a1")),
 };
 
 static const struct class_hook jetty_exchange[] = {
-	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
 };
 
 /* A channel and the exchange, whose classes have moved. */
 static const struct class_hook jetty_connection[] = {
-	AROUND("send",
-	       "(Lorg/eclipse/jetty/client/HttpChannel;Lorg/eclipse/jetty/client/HttpExchange;)"
-	       "Lorg/eclipse/jetty/client/SendFailure;",
-	       CALL(TASKS, "resume", "a2")),
+	WORKS("send",
+	      "(Lorg/eclipse/jetty/client/HttpChannel;Lorg/eclipse/jetty/client/HttpExchange;)"
+	      "Lorg/eclipse/jetty/client/SendFailure;",
+	      TASK("resume", "a2")),
 };
 
 #define TRANSPORT "org/eclipse/jetty/client/transport/"
 
 static const struct class_hook jetty12_connection[] = {
-	AROUND("send",
-	       "(L" TRANSPORT "HttpChannel;L" TRANSPORT "HttpExchange;)L" TRANSPORT "SendFailure;",
-	       CALL(TASKS, "resume", "a2")),
+	WORKS("send",
+	      "(L" TRANSPORT "HttpChannel;L" TRANSPORT "HttpExchange;)L" TRANSPORT "SendFailure;",
+	      TASK("resume", "a2")),
 };
 
 /* Whoever is at it sends the next call's head too, if that is asked for before he is done. */
 static const struct class_hook jetty_sender[] = {
-	AROUND("sendHeaders", NULL, CALL(TASKS, "resume", "a1")),
-	AROUND("sendContent", NULL, CALL(TASKS, "resume", "a1")),
+	WORKS("sendHeaders", NULL, TASK("resume", "a1")),
+	WORKS("sendContent", NULL, TASK("resume", "a1")),
 };
 
 #define GRIZZLY   "org/glassfish/grizzly/threadpool/"
