@@ -99,16 +99,21 @@ static const struct class_hook scheduled_task[] = {
 	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
 };
 
+#define LISTENER "Lio/netty/util/concurrent/GenericFutureListener;"
+#define TO_LISTENER(call, with)                                                          \
+	{                                                                                \
+		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
+		.loads = with, .owner = LOOPS                                            \
+	}
+#define LISTENS(name, type)                                            \
+	AT_ENTRY(name, "(" type ")Lio/netty/util/concurrent/Promise;", \
+		 TO_LISTENER("listens", "a0a1"))
+
 static const struct class_hook promise[] = {
-	AT_ENTRY("addListener",
-		 "(Lio/netty/util/concurrent/GenericFutureListener;)"
-		 "Lio/netty/util/concurrent/Promise;",
-		 CALL(TASKS, "passed", "a0")),
-	AT_ENTRY("addListeners",
-		 "([Lio/netty/util/concurrent/GenericFutureListener;)"
-		 "Lio/netty/util/concurrent/Promise;",
-		 CALL(TASKS, "passed", "a0")),
-	AROUND("notifyListenersNow", "()V", CALL(LOOPS, "notifying", "a0"), PLAIN(TASKS, "leave")),
+	LISTENS("addListener", LISTENER), LISTENS("addListeners", "[" LISTENER),
+	WORKS("notifyListenersNow", "()V", CALL(LOOPS, "notifying", "a0")),
+	WORKS("notifyListener0", "(Lio/netty/util/concurrent/Future;" LISTENER ")V",
+	      TO_LISTENER("telling", "a0a1")), /* static */
 };
 
 /* --- reactor-netty: what waits for a connection of its pool, and gets it from whoever is done with one */

@@ -25,8 +25,8 @@ VERSIONS = {
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 # One result that several requests wait for.
-SHARED = ["shared-cf", "shared-mono", "shared-mono-cache"]
-SHARED_BY_NOBODY = ["shared-netty", "shared-vertx", "shared-rxjava", "shared-rxjava-cache"]
+SHARED = ["shared-cf", "shared-mono", "shared-mono-cache", "shared-netty"]
+SHARED_BY_NOBODY = ["shared-vertx", "shared-rxjava", "shared-rxjava-cache"]
 # Where libraries have queues or workers of their own, or who waits has no object of his own: calls may lack a parent.
 MAY_LACK = ["disruptor", "reactor", "rxjava", *SHARED_BY_NOBODY]
 BY_CALLER = ["grpc-sync", "caller", "guava-future"]

@@ -98,6 +98,40 @@ public final class Loops {
 		}
 	}
 
+	/**
+	 * What waits for a promise is added there, one object or an array of them: what it does is of whoever
+	 * added it, also where several requests wait.
+	 */
+	public static void listens(Object promise, Object listener) {
+		try {
+			if (!Context.isOn())
+				return;
+			Stamps.pass(promise);
+			if (!(listener instanceof Object[])) {
+				Stamps.wait(listener, promise);
+				return;
+			}
+			for (Object one : (Object[]) listener)
+				Stamps.wait(one, promise);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	/** Around one of them. If it cannot be told it works for whom notifying() told. */
+	public static void telling(Object promise, Object listener) {
+		try {
+			Local local = Local.current();
+			long context = Stamps.takeWaiter(listener, promise, Stamps.UNKNOWN);
+
+			local.push(null);
+			if (context != Stamps.UNKNOWN)
+				local.work(context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
 	/** The turn goes on for this command; nobody's, if it was given for no request. */
 	public static void executing(Object command) {
 		try {

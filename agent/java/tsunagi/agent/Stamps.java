@@ -13,7 +13,8 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
  * What a hook stamps where it is made (put) keeps its stamp until it is taken. What is stamped where
  * it is passed on (pass) may be passed on by two requests at once, as a queue's one worker job is:
  * then it is nobody's. Where each hand-over comes back for sure they are counted (queue): the stamp
- * stays until the last has come back.
+ * stays until the last has come back. What waits for a result is stamped with it (wait), and tells nothing
+ * of others; what waits for two at once tells nothing at all any more.
  */
 public final class Stamps {
 	private static final int CHAIN_MAX = 16;
@@ -37,12 +38,14 @@ public final class Stamps {
 	private static final int TAKES_PASSED = 3; /* if it was not stamped where it was made */
 	private static final int TAKES_ONE = 4; /* of the hand-overs that are counted */
 	private static final int TAKES_ONE_PASSED = 5;
+	private static final int TAKES_WAITER = 6; /* of one result */
 
 	/* Where it is stamped. */
 	private static final int MADE = 0;
 	private static final int PASSED = 1;
 	private static final int MIXED = 2; /* that it was for nothing is remembered too */
 	private static final int QUEUED = 3; /* likewise, and it is counted */
+	private static final int WAITS = 4; /* for one result */
 
 	private static final Stamp[] chains = new Stamp[32768];
 
@@ -94,6 +97,21 @@ public final class Stamps {
 	static void queue(Object object) {
 		if (object != null)
 			store(object, Context.current(), QUEUED);
+	}
+
+	/** One that waits for 'result'; it may be added there more than once. */
+	static void wait(Object waiter, Object result) {
+		long context = Context.current();
+
+		if (waiter != null && (context != 0 || count.get() != 0))
+			store(waiter, context, WAITS, System.identityHashCode(result) | 1);
+	}
+
+	/** For whom it waited there; 'none' too if it waits for others as well. */
+	static long takeWaiter(Object waiter, Object result, long none) {
+		int hash = System.identityHashCode(result) | 1;
+
+		return Context.isOn() ? look(waiter, TAKES_WAITER, hash, none) : none;
 	}
 
 	static void put(Object object, long context) {
@@ -150,14 +168,18 @@ public final class Stamps {
 		return (hash ^ hash >>> 15) & chains.length - 1;
 	}
 
-	/* Nothing is allocated under the lock: a collection would have all that wait for it spin. */
 	private static void store(Object object, long context, int how) {
+		store(object, context, how, 0);
+	}
+
+	/* Nothing is allocated under the lock: a collection would have all that wait for it spin. */
+	private static void store(Object object, long context, int how, int result) {
 		int hash = System.identityHashCode(object);
 		int place = place(hash);
 		Stamp fresh = null;
 
 		if (context != 0 || how == MIXED || how == QUEUED)
-			fresh = new Stamp(object, gone, hash, how == MADE);
+			fresh = new Stamp(object, gone, hash, how == MADE, result);
 		expunge();
 		if (!lock(place)) {
 			locks.incrementAndGet(lockOf(place) + 1);
@@ -165,13 +187,15 @@ public final class Stamps {
 		}
 		try {
 			for (Stamp stamp = chains[place]; stamp != null; stamp = stamp.next) {
-				if (stamp.hash != hash || stamp.get() != object)
+				if (!stamp.is(object, hash, result != 0))
 					continue;
+				if (stamp.result != result)
+					stamp.result = Stamp.MANY;
 				again(stamp, context, how, losses(place));
 				return;
 			}
 			if (fresh != null)
-				add(fresh, place, context, how == QUEUED);
+				add(fresh, place, context, how == QUEUED || how == WAITS);
 		} finally {
 			unlock(place);
 		}
@@ -183,7 +207,7 @@ public final class Stamps {
 		else if (stamp.losses != losses || !stamp.isMade && stamp.context != context)
 			stamp.context = 0;
 		stamp.losses = losses;
-		if (how == QUEUED && !stamp.isMade)
+		if (how == QUEUED && !stamp.isMade || how == WAITS)
 			stamp.queued++;
 	}
 
@@ -213,6 +237,10 @@ public final class Stamps {
 	}
 
 	private static long look(Object object, int what, long none) {
+		return look(object, what, 0, none);
+	}
+
+	private static long look(Object object, int what, int result, long none) {
 		int hash, place;
 
 		if (object == null || count.get() == 0)
@@ -225,9 +253,9 @@ public final class Stamps {
 			Stamp before = null;
 
 			for (Stamp s = chains[place]; s != null; before = s, s = s.next) {
-				if (s.hash != hash || s.get() != object)
+				if (!s.is(object, hash, result != 0))
 					continue;
-				if (what == KEEPS_MADE && !s.isMade)
+				if (what == KEEPS_MADE && !s.isMade || s.result != result)
 					return none;
 				if (goes(s, what))
 					unlink(place, before, s);
@@ -240,7 +268,7 @@ public final class Stamps {
 	}
 
 	private static boolean goes(Stamp stamp, int what) {
-		boolean isOne = what == TAKES_ONE || what == TAKES_ONE_PASSED;
+		boolean isOne = what == TAKES_ONE || what == TAKES_ONE_PASSED || what == TAKES_WAITER;
 
 		if (what == KEEPS || what == KEEPS_MADE)
 			return false;
