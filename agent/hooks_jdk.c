@@ -17,9 +17,9 @@
 		.method = call, .descriptor = "(" type "Ljava/lang/Object;)V", .loads = with, \
 		.owner = class                                                                \
 	}
-#define READ                                           \
-	{                                              \
-		"readDone", "(I)V", "r", NULL, SOCKETS \
+#define READ                                                                           \
+	{                                                                              \
+		"descriptorRead", "(ILjava/io/FileDescriptor;)V", "ra1", NULL, SOCKETS \
 	}
 /* With what was read, an int or a long. */
 #define READS(name, type, call, after)                                              \
@@ -254,7 +254,7 @@ static const struct class_hook async_channel[] = {
 
 /* What each read comes to, before its handler: the first unless there was nothing to read. */
 static const struct class_hook async_state[] = {
-	AT_ENTRY("enableReading", "()V", PLAIN(ASYNC, "done")),
+	AT_ENTRY("enableReading", "()V", ON_CHANNEL("done")),
 	AT_ENTRY("end", "()V", PLAIN(ASYNC, "ended")),
 };
 

@@ -43,8 +43,8 @@ static const struct class_hook writer[] = {
 #define READS(name, type)                                                             \
 	{                                                                             \
 		.method = name, .descriptor = type, .entry = {SOCKET("unixReading")}, \
-		.exit = {"readDone", "(I)V", "r", NULL, SOCKETS}, .is_finally = true, \
-		.thrown = PLAIN(SOCKETS, "readFailed")                                \
+		.exit = {"unixRead", "(ILjava/lang/Object;)V", "ra0", NULL, SOCKETS}, \
+		.is_finally = true, .thrown = PLAIN(SOCKETS, "readFailed")            \
 	}
 #define WRITES(name, type) AT_ENTRY(name, type, SOCKET("unixWriting"))
 

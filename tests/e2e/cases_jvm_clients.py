@@ -28,7 +28,7 @@ HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 SHARED = ["shared-cf", "shared-mono", "shared-mono-cache", "shared-netty"]
 SHARED_BY_NOBODY = ["shared-vertx", "shared-rxjava", "shared-rxjava-cache"]
 # Where libraries have queues or workers of their own, or who waits has no object of his own: calls may lack a parent.
-MAY_LACK = ["disruptor", "reactor", "rxjava", *SHARED_BY_NOBODY]
+MAY_LACK = ["connection", "disruptor", "reactor", "rxjava", *SHARED_BY_NOBODY]
 BY_CALLER = ["grpc-sync", "caller", "guava-future"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
 WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
@@ -187,6 +187,8 @@ make_way("guava")
 make_way("guava-future")
 make_way("pekko", java=25)
 make_way("reactor")
+make_way("connection")
+make_way("connection", java=25, late=True)
 make_way("grpc-sync", late=True)
 make_way("threads", java=25)
 make_way("serial", late=True)

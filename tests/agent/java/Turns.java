@@ -197,6 +197,70 @@ public class Turns {
 		Handovers.print("probe-in-turn");
 	}
 
+	/* What the next select() brings there. */
+	static void answered(SocketChannel[] ends, Selector selector) throws Exception {
+		send(ends[0]);
+		selector.select(10_000);
+		selector.selectedKeys().clear();
+		if (read(ends[1]) != 1)
+			throw new IllegalStateException("no answer");
+	}
+
+	static void call(SocketChannel[] ends, long request) throws Exception {
+		Handovers.mount(request);
+		send(ends[1]);
+		Handovers.mount(0);
+	}
+
+	/* A pool's connection has one request's calls at a time, several of one perhaps: their answers are its own. */
+	static void kept(int n) throws Exception {
+		SocketChannel[] ends = pair();
+		Selector selector = Selector.open();
+
+		Handovers.clearJudged();
+		ends[1].configureBlocking(false);
+		ends[1].register(selector, SelectionKey.OP_READ);
+		for (int k = 0; k < n; k++) {
+			long request = Handovers.requests.incrementAndGet();
+
+			for (int i = 0; i < 3; i++)
+				call(ends, request);
+			for (int i = 0; i < 3; i++) {
+				answered(ends, selector);
+				Handovers.judge(request);
+			}
+		}
+		Handovers.print("kept-connection");
+	}
+
+	/* Where two requests wait for answers at a time the reader cannot tell whose it is that comes, nor later on. */
+	static void shared(int n) throws Exception {
+		Selector selector = Selector.open();
+
+		Handovers.clearJudged();
+		for (int k = 0; k < n; k++) {
+			SocketChannel[] ends = pair();
+
+			ends[1].configureBlocking(false);
+			SelectionKey key = ends[1].register(selector, SelectionKey.OP_READ);
+			for (int i = 0; i < 2; i++)
+				call(ends, Handovers.requests.incrementAndGet());
+			for (int i = 0; i < 2; i++) {
+				answered(ends, selector);
+				Handovers.judgeNone();
+				call(ends, Handovers.requests.incrementAndGet());
+			}
+			answered(ends, selector);
+			Handovers.judgeNone();
+			key.cancel();
+			ends[0].close();
+			ends[1].close();
+			selector.selectNow();
+			Handovers.judgeNone();
+		}
+		Handovers.print("shared-connection");
+	}
+
 	/* Reading what is not there changes nothing: for who helps with a request, and once part is answered. */
 	static void nothing(int n) throws Exception {
 		ExecutorService pool = Executors.newFixedThreadPool(1);
@@ -237,6 +301,8 @@ public class Turns {
 		born();
 		nothing(n / 10);
 		probe(n / 10);
+		shared(n / 10);
+		kept(n / 10);
 		System.exit(0);
 	}
 }

@@ -70,13 +70,13 @@ public final class Async {
 		Sockets.asyncReading(Native.asyncChannel(channel));
 	}
 
-	public static void done() {
-		Sockets.readDone(1);
+	public static void done(Object channel) {
+		Sockets.asyncRead(Native.asyncChannel(channel));
 	}
 
 	/** If it was not done there was nothing to read. */
 	public static void ended() {
-		Sockets.readDone(0);
+		Sockets.done(0);
 	}
 
 	public static void writing(Object channel) {

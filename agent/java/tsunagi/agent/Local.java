@@ -62,6 +62,7 @@ final class Local {
 	int waits; /* the selector that it waits with in the middle of its work, by its hash */
 	long waitContext; /* that work */
 	boolean isWaitFresh; /* it has not waited yet */
+	boolean writesForMany; /* what it writes was put together for several requests */
 	Coroutine coroutine; /* runs on it, and keeps what it works for */
 	private int depth;
 	private boolean isLost; /* it was too deep */
@@ -81,6 +82,7 @@ final class Local {
 		MIXED, /* nobody's: nothing until the job ends */
 		MINGLED, /* it was FIRM, and another's came: nobody's, unless its job is to take messages */
 		IDLE, /* it runs a job that is nobody's: takes its place */
+		SHARED, /* nobody's: a connection of many brought it; nothing until the turn ends */
 	}
 
 	private Local(LongBuffer slot) {
@@ -156,6 +158,7 @@ final class Local {
 		this.context = context;
 		this.isOwn = isOwn && context != 0;
 		this.hold = context != 0 ? Hold.FIRM : Hold.LOOSE;
+		this.writesForMany = false;
 		show();
 		if (coroutine != null)
 			coroutine.follow(context, this.isOwn);
@@ -203,9 +206,25 @@ final class Local {
 			hold(Hold.IDLE);
 	}
 
+	/** It reads what is for one of many, and nobody knows for whom: until it turns to something else. */
+	void share() {
+		set(0, false);
+		hold(Hold.SHARED);
+	}
+
+	boolean isShared() {
+		return hold == Hold.SHARED;
+	}
+
+	/** It writes what several requests gave it, all at once. */
+	void workForMany() {
+		work(0);
+		writesForMany = true;
+	}
+
 	/** Whether it is known to work for no request. */
 	boolean isNobodys() {
-		return context == 0 && (hold == Hold.MIXED || hold == Hold.IDLE || hold == Hold.MINGLED);
+		return context == 0 && hold != Hold.LOOSE && hold != Hold.FIRM;
 	}
 
 	/** Whether it reads a request itself, or runs a job for one. */
@@ -227,7 +246,7 @@ final class Local {
 		if (!isPool)
 			take(message, queue);
 		takenContext = context;
-		if (isOwn || hold == Hold.MIXED)
+		if (isOwn || hold == Hold.MIXED || hold == Hold.SHARED)
 			return;
 		if (hold == Hold.LOOSE || hold == Hold.IDLE)
 			adopt(isPool ? 0 : context);

@@ -155,7 +155,7 @@ public final class Loops {
 			if (local.context != 0 && local.isBusy() && isWait(local, (Selector) selector))
 				return;
 			local.selects = true;
-			if (local.context != 0)
+			if (local.context != 0 || local.isShared())
 				local.set(0, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
@@ -277,10 +277,12 @@ public final class Loops {
 	public static void flushing(Object buffer) {
 		try {
 			Local local = Local.current();
-			long context = Stamps.take(buffer, Stamps.UNKNOWN);
+			long context = Stamps.takeAll(buffer, Stamps.UNKNOWN);
 
 			local.push(null);
-			if (context != Stamps.UNKNOWN)
+			if (context == Stamps.SEVERAL)
+				local.workForMany();
+			else if (context != Stamps.UNKNOWN)
 				local.work(context);
 		} catch (Throwable cause) {
 			Context.fail(cause);

@@ -11,7 +11,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  * it.
  *
  * A server's socket gets a new context each time that it is read for the first time since it was
- * written; the thread that reads works for it. A client's has the context of whoever wrote last.
+ * written; the thread that reads works for it. A client's has the context of whoever wrote last, as long
+ * as one waits for an answer at a time.
  */
 public final class Sockets {
 	/* A descriptor's word, see sockets.c: what it is, whether it was written, its context. */
@@ -37,6 +38,15 @@ public final class Sockets {
 	 * who is next gets another; if both received parts of one request, either leads to it.
 	 */
 	private static final int[] firsts = new int[words.capacity()];
+
+	/*
+	 * Of a client's socket, by number: it was written, and nothing was read since. And: it was written
+	 * for one while another waited there for an answer, so it is shared by many, and until it is closed
+	 * nobody can tell whose it is what comes. Apart from the words, so that who reads and who writes at
+	 * once undo nothing of each other's.
+	 */
+	private static final boolean[] awaits = new boolean[words.capacity()];
+	private static final boolean[] shared = new boolean[words.capacity()];
 
 	private Sockets() {
 	}
@@ -66,17 +76,24 @@ public final class Sockets {
 
 	public static void connecting(int fd) {
 		try {
-			if (isKnown(fd))
-				words.put(fd, Context.current() << SHIFT | CLIENT);
+			if (!isKnown(fd))
+				return;
+			forget(fd);
+			words.put(fd, Context.current() << SHIFT | CLIENT);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
 	}
 
+	private static void forget(int fd) {
+		awaits[fd] = false;
+		shared[fd] = false;
+	}
+
 	private static void connected(int fd) {
 		try {
 			if (isKnown(fd) && (words.get(fd) & KIND) == CLIENT)
-				readClient(words.get(fd) >>> SHIFT);
+				readClient(fd);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -94,7 +111,7 @@ public final class Sockets {
 			if ((word & KIND) == SERVER)
 				readServer(fd, word);
 			else if ((word & KIND) == CLIENT)
-				readClient(word >>> SHIFT);
+				readClient(fd);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -110,11 +127,19 @@ public final class Sockets {
 
 	static void asyncGoesOn(int fd) {
 		try {
+			long context = isKnown(fd) ? clientContext(fd) : 0;
+
 			if (isKnown(fd))
-				Local.current().work(words.get(fd) >>> SHIFT);
+				Local.current().work(context == Context.NOBODY ? 0 : context);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/** It is about to call who waits for what it has read. */
+	static void asyncRead(int fd) {
+		answered(fd, 1);
+		done(1);
 	}
 
 	/* A client's socket has its writer's context already. */
@@ -173,8 +198,10 @@ public final class Sockets {
 
 			if (local == null || !local.selects || local.loops > 0 || isNothing(n))
 				return;
-			context = words.get(fd) >>> SHIFT;
-			if (local.context != context)
+			context = clientContext(fd);
+			if (context == Context.NOBODY && n > 0)
+				local.share();
+			else if (local.context != context)
 				local.set(n > 0 || local.context == 0 ? context : 0, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);
@@ -186,20 +213,25 @@ public final class Sockets {
 		return n == 0 || n < -1;
 	}
 
+	/* For whom is what comes there: 0 is not known, NOBODY what is known to be for no one request. */
+	private static long clientContext(int fd) {
+		return shared[fd] ? Context.NOBODY : words.get(fd) >>> SHIFT;
+	}
+
 	/* A thread that waits for its own response needs nobody to say whose it is. */
-	private static void readClient(long context) {
+	private static void readClient(int fd) {
+		long context = clientContext(fd);
 		Local local;
 
 		if (context == 0 || !Context.inLoop())
 			return;
 		local = Local.current();
-		if (local.context == 0 && !local.isNobodys())
+		if (local.context != 0 || local.isNobodys())
+			return;
+		if (context == Context.NOBODY)
+			local.share();
+		else
 			local.set(context, false);
-	}
-
-	/** With what was read: -1 at the end. */
-	public static void readDone(int n) {
-		done(n);
 	}
 
 	/** It threw. */
@@ -207,7 +239,13 @@ public final class Sockets {
 		done(0);
 	}
 
-	private static void done(long n) {
+	/* Who waited there, waits no longer. */
+	private static void answered(int fd, long n) {
+		if (n > 0 && fd >= 0 && fd < awaits.length)
+			awaits[fd] = false;
+	}
+
+	static void done(long n) {
 		try {
 			Local local = Local.known();
 
@@ -257,27 +295,48 @@ public final class Sockets {
 			if ((word & KIND) == SERVER)
 				writeServer(fd, word);
 			else if ((word & KIND) == CLIENT)
-				writeClient(fd, word);
+				writeClient(fd);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
 	}
 
 	/* What a loop writes in a turn of its own is what is left of the last one's. */
-	private static void writeClient(int fd, long word) {
-		long context = Context.current();
+	private static void writeClient(int fd) {
+		Local local = Local.known();
+		long context = local == null ? 0 : local.context;
 
-		if (context == 0 && Context.inLoop())
-			readClient(word >>> SHIFT);
+		if (context == 0 && Context.inLoop() && !local.isNobodys())
+			readClient(fd);
 		else
+			written(fd, context, local != null && local.writesForMany);
+	}
+
+	/*
+	 * A pool lends a connection to one request after the other: the next one writes when the last one's
+	 * answer is there. Where two wait at once it is no such pool's. What is written for no request that
+	 * is known may be part of one's (a body, a handshake): that alone does not tell.
+	 */
+	private static void written(int fd, long context, boolean isForMany) {
+		long before = words.get(fd) >>> SHIFT;
+		boolean isOfTwo = context != 0 && before > Context.NOBODY && before != context;
+
+		if (isForMany || awaits[fd] && isOfTwo)
+			shared[fd] = true;
+		else if (context == 0 && before != 0)
+			words.put(fd, Context.NOBODY << SHIFT | CLIENT);
+		else if (!awaits[fd] || before != Context.NOBODY)
 			words.put(fd, context << SHIFT | CLIENT);
+		awaits[fd] = true;
 	}
 
 	/** A descriptor that is given back: the next to have its number is another. */
 	public static void closing(int fd) {
 		try {
-			if (isKnown(fd))
-				words.put(fd, 0);
+			if (!isKnown(fd))
+				return;
+			forget(fd);
+			words.put(fd, 0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -308,8 +367,11 @@ public final class Sockets {
 	}
 
 	public static void channelRead(long n, Object channel) {
+		int fd = Native.channel(channel);
+
 		done(n);
-		turn(Native.channel(channel), n);
+		answered(fd, n);
+		turn(fd, n);
 	}
 
 	public static void channelWriting(Object channel) {
@@ -338,6 +400,12 @@ public final class Sockets {
 			reading(Native.fd(descriptor));
 	}
 
+	public static void descriptorRead(int n, FileDescriptor descriptor) {
+		done(n);
+		if (descriptor != null)
+			answered(Native.fd(descriptor), n);
+	}
+
 	public static void descriptorWriting(FileDescriptor descriptor) {
 		if (descriptor != null)
 			writing(Native.fd(descriptor));
@@ -357,6 +425,11 @@ public final class Sockets {
 
 	public static void unixReading(Object descriptor) {
 		reading(Native.unix(descriptor));
+	}
+
+	public static void unixRead(int n, Object descriptor) {
+		done(n);
+		answered(Native.unix(descriptor), n);
 	}
 
 	public static void unixWriting(Object descriptor) {

@@ -31,6 +31,9 @@ public final class Stamps {
 	/* What is not stamped; 0 is stamped, and nobody's. */
 	static final long UNKNOWN = -1;
 
+	/* Nobody's because several requests handed it over; only takeAll() tells. */
+	static final long SEVERAL = -2;
+
 	/* What becomes of a stamp that is found. */
 	private static final int KEEPS = 0;
 	private static final int KEEPS_MADE = 1; /* and what was stamped where it was passed on is none */
@@ -39,6 +42,7 @@ public final class Stamps {
 	private static final int TAKES_ONE = 4; /* of the hand-overs that are counted */
 	private static final int TAKES_ONE_PASSED = 5;
 	private static final int TAKES_WAITER = 6; /* of one result */
+	private static final int TAKES_ALL = 7;
 
 	/* Where it is stamped. */
 	private static final int MADE = 0;
@@ -149,6 +153,11 @@ public final class Stamps {
 		return find(object, TAKES, none);
 	}
 
+	/** The same, and SEVERAL where it is nobody's because several requests gave it. */
+	static long takeAll(Object object, long none) {
+		return find(object, TAKES_ALL, none);
+	}
+
 	/** Of what begins to run or is received: what was stamped where it was made keeps that. */
 	static long ofRun(Object object, long none) {
 		return find(object, TAKES_PASSED, none);
@@ -204,11 +213,17 @@ public final class Stamps {
 	private static void again(Stamp stamp, long context, int how, int losses) {
 		if (how == MADE)
 			stamp.context = context;
-		else if (stamp.losses != losses || !stamp.isMade && stamp.context != context)
+		else if (stamp.losses != losses)
 			stamp.context = 0;
+		else if (!stamp.isMade && stamp.context != context)
+			stamp.context = both(stamp.context, context);
 		stamp.losses = losses;
 		if (how == QUEUED && !stamp.isMade || how == WAITS)
 			stamp.queued++;
+	}
+
+	private static long both(long one, long other) {
+		return one == SEVERAL || one != 0 && other != 0 ? SEVERAL : 0;
 	}
 
 	/* The newest stands first, the oldest goes where there are many: it has run by now, as a rule. */
@@ -259,7 +274,9 @@ public final class Stamps {
 					return none;
 				if (goes(s, what))
 					unlink(place, before, s);
-				return s.losses == losses(place) ? s.context : 0;
+				if (s.losses != losses(place))
+					return 0;
+				return s.context == SEVERAL && what != TAKES_ALL ? 0 : s.context;
 			}
 		} finally {
 			unlock(place);

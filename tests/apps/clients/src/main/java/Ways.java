@@ -51,6 +51,7 @@ final class Ways {
 			case "rxjava-cold" -> rxjavaCold();
 			case "disruptor" -> disruptor();
 			case "jetty" -> jetty();
+			case "connection" -> new Multiplexed()::send;
 			case "vertx" -> vertx();
 			case "deque" -> new Homemade.Sequential(pool());
 			case "nodes" -> new Homemade.Nodes(pool());
