@@ -100,7 +100,19 @@ static const struct class_hook fork_join_pool[] = {
 
 static const struct class_hook fork_join_task[] = {
 	AT_ENTRY("fork", NULL, TASK("passed", "a0")),
-	JOB("doExec", NULL),
+	{.method = "doExec",
+	 .entry = {TASK("helping", "a0")},
+	 .exit = PLAIN(TASKS, "leave"),
+	 .is_finally = true},
+	/* Run by the caller itself, and never forked. */
+	AT_ENTRY("invoke", NULL, TASK("passed", "a0")),
+	AT_ENTRY("quietlyInvoke", "()V", TASK("passed", "a0")),
+	AT_ENTRY("invokeAll",
+		 "(Ljava/util/concurrent/ForkJoinTask;Ljava/util/concurrent/ForkJoinTask;)V",
+		 TASK("passed", "a0")),
+	AT_ENTRY("invokeAll", "([Ljava/util/concurrent/ForkJoinTask;)V", TASK("invoking", "a0")),
+	AT_ENTRY("invokeAll", "(Ljava/util/Collection;)Ljava/util/Collection;",
+		 TASK("invoking", "a0")),
 };
 
 /*

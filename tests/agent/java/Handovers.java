@@ -2,6 +2,8 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Timer;
 import java.util.TimerTask;
@@ -360,6 +362,65 @@ public class Handovers {
 		both.get(60, TimeUnit.SECONDS);
 	}
 
+	/* What was asked for by no request is none's, whichever completes it. */
+	static void nobodysDependents(ExecutorService pool, long request) throws Exception {
+		CompletableFuture<Integer> source = new CompletableFuture<>();
+		CountDownLatch done = new CountDownLatch(2);
+		CompletableFuture<Void> all;
+
+		mount(0);
+		all = source.thenAccept(x -> judgeNone())
+			      .thenCompose(x -> CompletableFuture.runAsync(Handovers::judgeNone, pool))
+			      .thenRunAsync(Handovers::judgeNone, pool);
+		source.thenRunAsync(() -> {
+			judgeNone();
+			pool.execute(() -> {
+				judgeNone();
+				done.countDown();
+			});
+			done.countDown();
+		}, pool);
+		mount(request);
+		source.complete(1);
+		judge(request);
+		all.get(60, TimeUnit.SECONDS);
+		await(done);
+	}
+
+	/* Nor is a task of no request that of one that waits for it, and so comes to run it. */
+	static void nobodysForked(ForkJoinPool pool, long request) throws Exception {
+		mount(0);
+		pool.submit(() -> {
+			ForkJoinTask<?> joined = ForkJoinTask.adapt(Handovers::judgeNone).fork();
+			ForkJoinTask<?> helped = ForkJoinTask.adapt(Handovers::judgeNone).fork();
+
+			mount(request);
+			ForkJoinTask.helpQuiesce();
+			judge(request);
+			joined = ForkJoinTask.adapt(joined::join).fork();
+			joined.join();
+			helped.join();
+			judge(request);
+			mount(0);
+		}).get();
+		mount(request);
+	}
+
+	static ForkJoinTask<?> judging(long request) {
+		return ForkJoinTask.adapt(() -> judge(request));
+	}
+
+	/* What is not forked is the caller's. */
+	static void invoked(long request) {
+		judging(request).invoke();
+		judging(request).quietlyInvoke();
+		ForkJoinTask.invokeAll(judging(request), judging(request));
+		ForkJoinTask.invokeAll(judging(request), judging(request), judging(request));
+		ForkJoinTask.invokeAll(new ArrayList<>(Arrays.asList(judging(request), judging(request))));
+		ForkJoinTask.invokeAll(Arrays.asList(judging(request), judging(request)));
+		ForkJoinTask.invokeAll(new HashSet<>(Arrays.asList(judging(request), judging(request))));
+	}
+
 	static final ConcurrentLinkedQueue<CompletableFuture<Integer>> strangers =
 		new ConcurrentLinkedQueue<>();
 
@@ -423,6 +484,12 @@ public class Handovers {
 		stranger.setDaemon(true);
 		stranger.start();
 		run("dependents", count, request -> dependents(fixed, request));
+		run("nobodys-dependents", count / 4, request -> nobodysDependents(fixed, request));
+		run("nobodys-forked", count / 4, request -> nobodysForked((ForkJoinPool) forkJoin, request));
+		run("invoked", count / 4, request -> {
+			invoked(request);
+			forkJoin.submit(() -> invoked(request)).get();
+		});
 		run("thread", count / 20, request -> {
 			Thread thread = new Thread(() -> judge(request));
 			Thread own = new Thread() {

@@ -168,6 +168,11 @@ public final class Stamps {
 		return look(object, TAKES_ONE, 0);
 	}
 
+	/** The same, but what was stamped where it was made keeps that. */
+	static long takeOnePassed(Object object) {
+		return look(object, TAKES_ONE_PASSED, 0);
+	}
+
 	/** As ofRun(), for one hand-over. */
 	static long oneRuns(Object object, long none) {
 		return Context.isOn() ? look(object, TAKES_ONE_PASSED, none) : none;

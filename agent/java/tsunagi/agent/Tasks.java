@@ -1,5 +1,7 @@
 package tsunagi.agent;
 
+import java.util.List;
+import java.util.RandomAccess;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.FutureTask;
 
@@ -108,6 +110,15 @@ public final class Tasks {
 			dropped(job);
 	}
 
+	/* What depends on a future and is run by a pool: its own run wants the stamp that it was made with. */
+	private static boolean isDependent(Object job) {
+		return job instanceof CompletableFuture.AsynchronousCompletionTask;
+	}
+
+	private static long takeOne(Object job) {
+		return isDependent(job) ? Stamps.takeOnePassed(job) : Stamps.takeOne(job);
+	}
+
 	/* Until pop(), which brings 'job' back. */
 	private static void run(long context, Object job) {
 		Local local = Local.current();
@@ -117,12 +128,49 @@ public final class Tasks {
 			local.set(context, false);
 	}
 
-	/** Around a job's own run, whoever calls it. */
+	/** Around a job's own run, whoever calls it: its pool as a rule, which took its stamp a moment ago. */
 	public static void enter(Object job) {
 		try {
 			run(Stamps.take(job), null);
 		} catch (Throwable cause) {
 			Context.fail(cause);
+		}
+	}
+
+	/**
+	 * The same, but whoever waits for another may be the one who runs it: without a stamp it is not his. It
+	 * was forked for no request, or before the agent came, or its stamp was lost.
+	 */
+	public static void helping(Object job) {
+		try {
+			runOwn(isDependent(job) ? Stamps.ofRun(job, 0) : Stamps.take(job), null);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	private static void runOwn(long context, Object job) {
+		Local local = Local.current();
+
+		local.push(job);
+		if (context != 0 || local.context != 0 && Context.isOn())
+			local.serve(context);
+	}
+
+	/** Of an array or a list of jobs the first is not forked, but run at once. */
+	public static void invoking(Object jobs) {
+		if (jobs instanceof Object[])
+			passed(((Object[]) jobs).length == 0 ? null : ((Object[]) jobs)[0]);
+		else if (jobs instanceof RandomAccess && jobs instanceof List)
+			passed(first((List<?>) jobs));
+	}
+
+	/* A list of the application's own is not asked: its code is not to be run once more than it was. */
+	private static Object first(List<?> jobs) {
+		try {
+			return jobs.getClass().getClassLoader() == null ? jobs.get(0) : null;
+		} catch (RuntimeException empty) {
+			return null;
 		}
 	}
 
@@ -132,13 +180,14 @@ public final class Tasks {
 
 	/**
 	 * Around an attempt to run what depends on a future, by whoever completes it. Not each attempt
-	 * is the last, and others may try meanwhile: it keeps its stamp until it is done.
+	 * is the last, and others may try meanwhile: it keeps its stamp until it is done. Without one it is
+	 * nobody's: it was asked for by no request, or before the agent came.
 	 */
 	public static void firing(Object dependent) {
 		try {
 			long context = Stamps.of(dependent);
 
-			run(context, context != 0 ? dependent : null);
+			runOwn(context, context != 0 ? dependent : null);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -228,7 +277,7 @@ public final class Tasks {
 
 	/* Also while it is off, so that all are counted that come back. */
 	private static void beginJob(Object job) {
-		long context = Stamps.takeOne(job);
+		long context = takeOne(job);
 
 		if (!Context.isOn())
 			return;
@@ -242,7 +291,7 @@ public final class Tasks {
 		try {
 			Local local = Local.known();
 			boolean hasBegun = local != null && local.hasBegun;
-			long context = hasBegun ? 0 : Stamps.takeOne(job);
+			long context = hasBegun ? 0 : takeOne(job);
 
 			if (local != null)
 				local.hasBegun = false;
