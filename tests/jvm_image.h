@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define IMAGE_BASE  0x7f0000000000ULL
-#define IMAGE_FLAGS 4
+#define IMAGE_FLAGS 9
+#define IMAGE_TEXTS 6 /* from here on their values are pointers to text */
 
 /* In HotSpot's order of fields. */
 struct image_struct {
@@ -42,8 +43,9 @@ struct image {
 	struct image_type types[3];
 	uint64_t flags_at, n_flags;
 	struct image_flag flags[IMAGE_FLAGS];
-	uint8_t values[8];
-	char texts[512];
+	uint64_t pointers[IMAGE_FLAGS];
+	uint8_t values[16];
+	char texts[768];
 };
 
 struct image_memory {
@@ -90,12 +92,15 @@ static inline void image_symbol(struct image *i, size_t n, const char *name, uin
 			    .st_value = offsetof(struct image, variables) + n * sizeof(uint64_t)};
 }
 
-/* Of JDK 10 and later; all flags are false. Their names: the three that are wanted, and another one. */
+/* Of JDK 10 and later; all flags are false or NULL. Their names: those that are wanted, and another one. */
 static inline void image_make(struct image *i)
 {
-	static const char *const names[IMAGE_FLAGS] = {"UseSerialGC", "DisableAttachMechanism",
-						       "ReduceSignalUsage",
-						       "EnableDynamicAgentLoading"};
+	static const char *const names[IMAGE_FLAGS] = {
+		"UseSerialGC",           "DisableAttachMechanism",
+		"ReduceSignalUsage",     "EnableDynamicAgentLoading",
+		"RecordDynamicDumpInfo", "AutoCreateSharedArchive",
+		"ArchiveClassesAtExit",  "AOTMode",
+		"AOTCacheOutput"};
 	uint64_t type;
 
 	*i = (struct image){
@@ -144,6 +149,7 @@ static inline void image_make(struct image *i)
 	i->types[0] = (struct image_type){.name = image_text(i, "Thread"), .size = 4096};
 	i->types[1] = (struct image_type){.name = type, .size = sizeof(struct image_flag)};
 	for (size_t n = 0; n < IMAGE_FLAGS; n++)
-		i->flags[n] = (struct image_flag){.name = image_text(i, names[n]),
-						  .address = IMAGE_AT(values) + n};
+		i->flags[n] = (struct image_flag){
+			.name = image_text(i, names[n]),
+			.address = n < IMAGE_TEXTS ? IMAGE_AT(values) + n : IMAGE_AT(pointers[n])};
 }

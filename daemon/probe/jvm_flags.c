@@ -235,35 +235,74 @@ static bool types_read(struct reading *r)
 
 /* --- its flags */
 
-enum flag { ATTACH, SIGNALS, LOADING, _FLAG_MAX };
-
-static const char *const flag_names[] = {
-	[ATTACH] = "DisableAttachMechanism",
-	[SIGNALS] = "ReduceSignalUsage",
-	[LOADING] = "EnableDynamicAgentLoading",
+/*
+ * Those from ARCHIVES on have a JVM write its classes to a file, as a rule at its end: JDK 13 and later
+ * (-XX:ArchiveClassesAtExit, its "dynamic archive"), 24 and later (AOTMode, JEP 483), 25 (AOTCacheOutput).
+ */
+enum flag {
+	ATTACH,
+	SIGNALS,
+	LOADING,
+	ARCHIVES,
+	AT_EXIT = ARCHIVES,
+	ON_DEMAND,
+	AUTOMATIC,
+	AOT_MODE,
+	AOT_OUTPUT,
+	_FLAG_MAX,
 };
-static_assert(ARRAY_SIZE(flag_names) == _FLAG_MAX, "each flag has a name");
 
-#define UNKNOWN 0xff
+static const struct {
+	const char *name;
+	bool is_text; /* a pointer, NULL as a rule; else one byte, false or true */
+} wanted[] = {
+	[ATTACH] = {"DisableAttachMechanism", false},
+	[SIGNALS] = {"ReduceSignalUsage", false},
+	[LOADING] = {"EnableDynamicAgentLoading", false},
+	[AT_EXIT] = {"ArchiveClassesAtExit", true},
+	[ON_DEMAND] = {"RecordDynamicDumpInfo", false},
+	[AUTOMATIC] = {"AutoCreateSharedArchive", false},
+	[AOT_MODE] = {"AOTMode", true},
+	[AOT_OUTPUT] = {"AOTCacheOutput", true},
+};
+static_assert(ARRAY_SIZE(wanted) == _FLAG_MAX, "each flag has a name");
+
+#define PREFIX  8 /* bytes: none of these names is shorter, with its NUL */
+#define UNKNOWN UINT64_MAX
+
+static bool value_read(const struct reading *r, enum flag flag, uint64_t address, uint64_t *ret)
+{
+	uint8_t truth;
+
+	if (wanted[flag].is_text)
+		return read_bytes(r, address, ret, sizeof(*ret)) && *ret != UNKNOWN;
+	if (!read_bytes(r, address, &truth, sizeof(truth)) || truth > 1)
+		return false;
+	*ret = truth;
+	return true;
+}
 
 /* Twice, or neither false nor true: then it is something else. */
-static bool flag_read(const struct reading *r, const uint8_t *flag, uint8_t values[_FLAG_MAX])
+static bool flag_read(const struct reading *r, const uint8_t *flag, uint64_t values[_FLAG_MAX])
 {
 	uint64_t name, address;
+	char prefix[PREFIX];
 
 	if (!word_in(flag, r->size, r->name_offset, &name) ||
 	    !word_in(flag, r->size, r->address_offset, &address))
 		return false;
-	for (size_t i = 0; i < _FLAG_MAX; i++) {
-		if (!text_is(r, name, flag_names[i]))
+	if (!name || !read_bytes(r, name, prefix, sizeof(prefix)))
+		return true;
+	for (enum flag i = 0; i < _FLAG_MAX; i++) {
+		if (memcmp(prefix, wanted[i].name, sizeof(prefix)) != 0 ||
+		    !text_is(r, name, wanted[i].name))
 			continue;
-		return values[i] == UNKNOWN && read_bytes(r, address, &values[i], 1) &&
-		       values[i] <= 1;
+		return values[i] == UNKNOWN && value_read(r, i, address, &values[i]);
 	}
 	return true;
 }
 
-static bool flags_read(const struct reading *r, uint8_t values[_FLAG_MAX])
+static bool flags_read(const struct reading *r, uint64_t values[_FLAG_MAX])
 {
 	_cleanup_(freep) uint8_t *flags = NULL;
 	uint64_t at, n;
@@ -274,24 +313,42 @@ static bool flags_read(const struct reading *r, uint8_t values[_FLAG_MAX])
 	flags = malloc(n * r->size);
 	if (!flags || !read_bytes(r, at, flags, n * r->size))
 		return false;
-	memset(values, UNKNOWN, _FLAG_MAX);
+	for (size_t i = 0; i < _FLAG_MAX; i++)
+		values[i] = UNKNOWN;
 	for (uint64_t i = 0; i < n; i++)
 		if (!flag_read(r, flags + i * r->size, values))
 			return false;
 	return values[ATTACH] != UNKNOWN && values[SIGNALS] != UNKNOWN;
 }
 
+/* Of AOTMode's values two write; whatever else there may be some day is not known to. */
+static bool is_writing(const struct reading *r, enum flag flag, uint64_t value)
+{
+	if (value == UNKNOWN || !value)
+		return false;
+	return flag != AOT_MODE || text_is(r, value, "record") || text_is(r, value, "create");
+}
+
+static const char *archive_find(const struct reading *r, const uint64_t values[_FLAG_MAX])
+{
+	for (enum flag i = ARCHIVES; i < _FLAG_MAX; i++)
+		if (is_writing(r, i, values[i]))
+			return wanted[i].name;
+	return NULL;
+}
+
 int jvm_flags_read(const struct jvm_memory *memory, uint64_t base, struct jvm_flags *ret)
 {
 	struct reading r = {.memory = memory, .base = base};
-	uint8_t values[_FLAG_MAX];
+	uint64_t values[_FLAG_MAX];
 
 	if (!symbols_read(&r) || !types_read(&r) || !flags_read(&r, values))
 		return JVM_FLAGS_UNKNOWN;
 	*ret = (struct jvm_flags){
-		.attach_off = values[ATTACH],
-		.few_signals = values[SIGNALS],
+		.attach_off = values[ATTACH] != 0,
+		.few_signals = values[SIGNALS] != 0,
 		.dynamic_load_off = values[LOADING] == 0,
+		.archive = archive_find(&r, values),
 	};
 	return 0;
 }

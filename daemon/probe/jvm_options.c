@@ -62,6 +62,30 @@ static void read_agent(struct str file, struct jvm_options *options)
 		options->tracer = tracer;
 }
 
+/*
+ * Options that have a JVM write its classes to a file, as jvm_flags.c has them. One that is taken back
+ * by a later one counts all the same: only where the JVM's flags are not to be read does it matter.
+ */
+static void read_archive(struct str word, struct jvm_options *options)
+{
+	static const struct {
+		const char *text, *flag;
+		bool has_value;
+	} archives[] = {
+		{"-XX:ArchiveClassesAtExit=", "ArchiveClassesAtExit", true},
+		{"-XX:+RecordDynamicDumpInfo", "RecordDynamicDumpInfo", false},
+		{"-XX:+AutoCreateSharedArchive", "AutoCreateSharedArchive", false},
+		{"-XX:AOTMode=record", "AOTMode", false},
+		{"-XX:AOTMode=create", "AOTMode", false},
+		{"-XX:AOTCacheOutput=", "AOTCacheOutput", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(archives); i++)
+		if (archives[i].has_value ? str_starts_with(word, str_from(archives[i].text))
+					  : str_equal(word, str_from(archives[i].text)))
+			options->archive = archives[i].flag;
+}
+
 static void read_word(struct str word, struct jvm_options *options)
 {
 	static const char *const agents[] = {"-javaagent:", "-agentpath:", "-agentlib:"};
@@ -72,6 +96,7 @@ static void read_word(struct str word, struct jvm_options *options)
 		options->dynamic_load_off = false;
 	else if (str_equal(word, STR("-Xrs")) || str_equal(word, STR("-XX:+ReduceSignalUsage")))
 		options->few_signals = true;
+	read_archive(word, options);
 
 	for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
 		if (str_starts_with(word, str_from(agents[i])))

@@ -12,6 +12,7 @@
 struct jvm_options {
 	bool dynamic_load_off; /* -XX:-EnableDynamicAgentLoading */
 	bool few_signals;      /* -Xrs: a SIGQUIT is not the JVM's */
+	const char *archive;   /* the option that has it write its classes to a file; NULL: none */
 	const char *tracer;    /* another agent that traces it, by its vendor's name; NULL: none */
 };
 

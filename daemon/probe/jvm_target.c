@@ -276,7 +276,10 @@ static size_t read_file(const struct jvm_target *t, const char *name, char **ret
 	return used;
 }
 
-/* Agents that are named at its start, in whatever way; nothing else is believed of these texts. */
+/*
+ * Agents that are named at its start, in whatever way, and what it writes at its end; nothing else is
+ * believed of these texts.
+ */
 static void read_texts(const struct jvm_target *t, struct said *said)
 {
 	static const char *const names[] = {"cmdline", "environ"};
@@ -293,6 +296,8 @@ static void read_texts(const struct jvm_target *t, struct said *said)
 		jvm_options_read((struct str){.p = text, .n = n}, &options);
 		if (options.tracer)
 			said->options.tracer = options.tracer;
+		if (options.archive)
+			said->options.archive = options.archive;
 	}
 }
 
@@ -340,9 +345,10 @@ static bool read_flags(const struct jvm_target *t, struct said *said)
 
 	if (!library || jvm_flags_read(&memory, library, &flags) != 0)
 		return false;
-	said->attach_off = flags.attach_off;
-	said->options.few_signals = flags.few_signals;
-	said->options.dynamic_load_off = flags.dynamic_load_off;
+	said->attach_off |= flags.attach_off;
+	said->options.few_signals |= flags.few_signals;
+	said->options.dynamic_load_off |= flags.dynamic_load_off;
+	said->options.archive = flags.archive; /* whatever stands on its command line */
 	return true;
 }
 
@@ -416,7 +422,8 @@ int jvm_target_judge(const struct jvm_target *t, int quit_handlers, struct jvm_j
 	if (r < 0)
 		return r;
 	read_texts(t, &said);
-	is_sure = read_perfdata(t, &said) || read_flags(t, &said);
+	is_sure = read_perfdata(t, &said);
+	is_sure |= read_flags(t, &said);
 
 	if (said.is_openj9)
 		return refuse(ret, "OpenJ9 takes no agent that is loaded as HotSpot's are%s", "");
@@ -428,6 +435,10 @@ int jvm_target_judge(const struct jvm_target *t, int quit_handlers, struct jvm_j
 			      "");
 	if (said.options.dynamic_load_off)
 		return refuse(ret, "it loads no agents (-XX:-EnableDynamicAgentLoading)%s", "");
+	/* With the agent's calls in it: a JVM that starts from that file without the agent finds none of them. */
+	if (said.options.archive)
+		return refuse(ret, "it writes its classes to an archive (-XX:%s)",
+			      said.options.archive);
 	if (!is_sure)
 		forbid(ret, "it does not listen for tools, and neither performance data nor its "
 			    "flags tell whether it may be asked to");

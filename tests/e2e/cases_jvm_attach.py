@@ -202,6 +202,42 @@ def case_jvm_attach_options(run):
     return f"{len(cases) - refused} attached to, {refused} left alone, no thread dump"
 
 
+def case_jvm_attach_archives(run):
+    """JVMs that write their classes to an archive, for JVMs without the agent: none is loaded. One that uses one, or names
+    such an option in an argument of its own, is as any other."""
+    archive, at_exit = run.directory / "app.jsa", "not loaded: it writes its classes to an archive (-XX:ArchiveClassesAtExit)"
+    text = f"-XX:ArchiveClassesAtExit={archive}"
+    cases = {
+        "at-exit": (None, [text], {}, at_exit),
+        "variable": (None, [], {"JDK_JAVA_OPTIONS": text}, at_exit),
+        "no-perf-data": (None, [text, "-XX:-UsePerfData"], {}, at_exit),
+        "on-demand": (None, ["-XX:+RecordDynamicDumpInfo"], {}, "not loaded: it writes its classes to an archive (-XX:Rec"),
+        "property": (None, [f"-Dcommand={text}"], {}, "in use"),
+        "read-alone": (None, ["-Xshare:auto"], {"NOTE": text}, "in use"),
+    }
+    if apps.java_home("25"):
+        cases |= {
+            "aot-output": ("25", [f"-XX:AOTCacheOutput={run.directory}/app.aot"], {}, "not loaded: it writes its classes"),
+            "aot-record": ("25", ["-XX:AOTMode=record", f"-XX:AOTConfiguration={run.directory}/app.conf"], {},
+                           "not loaded: it writes its classes to an archive (-XX:AOTMode)"),
+            "automatic": ("25", ["-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={run.directory}/auto.jsa"], {},
+                          "not loaded: it writes its classes"),
+            "aot-auto": ("25", ["-XX:AOTMode=auto"], {}, "in use"),
+        }
+    processes = {name: run.app(name, apps.java("Back", "{port}", "{log}", home=version and apps.java_home(version),
+                                               options=options), log=False, env={**os.environ, **env}, ready=None)
+                 for name, (version, options, env, _) in cases.items()}
+    for process in processes.values():
+        process.wait_for("ready")
+    daemon = run.daemon(run.config(AUTO))
+    for name, (*_, wanted) in cases.items():
+        await_agent(daemon, processes[name], wanted, 40)
+    refused = sum(not case[-1].startswith("in use") for case in cases.values())
+    counters = daemon.counters()
+    expect(counters["jvm_agents_refused"] == refused, f"jvm_agents_refused {counters['jvm_agents_refused']}")
+    return f"{refused} left alone, {len(cases) - refused} attached to"
+
+
 def case_jvm_attach_tmp(run):
     """JVMs by what their /tmp is like: nobody is signalled who could not answer, nothing of others is touched."""
     cases = {

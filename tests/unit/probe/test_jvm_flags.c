@@ -10,7 +10,8 @@
 #include "jvm_image.h"
 #include "probe/jvm_flags.h"
 
-enum { ATTACH = 1, SIGNALS, LOADING }; /* as image_make() has them */
+/* As image_make() has them. */
+enum { ATTACH = 1, SIGNALS, LOADING, ON_DEMAND, AUTOMATIC, AT_EXIT, AOT_MODE, AOT_OUTPUT };
 
 static int read_part(const struct image *image, size_t size, struct jvm_flags *ret)
 {
@@ -40,6 +41,49 @@ static void test_values(void **state)
 		assert_int_equal(flags.attach_off, n & 1);
 		assert_int_equal(flags.few_signals, n >> 1 & 1);
 		assert_int_equal(flags.dynamic_load_off, !(n >> 2 & 1));
+	}
+}
+
+static const char *archive_of(const struct image *image)
+{
+	struct jvm_flags flags;
+
+	assert_int_equal(read_image(image, &flags), 0);
+	return flags.archive;
+}
+
+/* What has a JVM write its classes to a file, each by itself; of AOTMode two values do. */
+static void test_archives(void **state)
+{
+	static const struct {
+		unsigned int flag;
+		const char *text, *name;
+	} cases[] = {
+		{ON_DEMAND, NULL, "RecordDynamicDumpInfo"},
+		{AUTOMATIC, NULL, "AutoCreateSharedArchive"},
+		{AT_EXIT, "app.jsa", "ArchiveClassesAtExit"},
+		{AOT_MODE, "record", "AOTMode"},
+		{AOT_MODE, "create", "AOTMode"},
+		{AOT_OUTPUT, "app.aot", "AOTCacheOutput"},
+		{AOT_MODE, "auto", NULL},
+		{AOT_MODE, "on", NULL},
+		{AOT_MODE, "recorded", NULL},
+	};
+	struct image image;
+
+	(void)state;
+	image_make(&image);
+	assert_null(archive_of(&image));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		image_make(&image);
+		if (cases[i].text)
+			image.pointers[cases[i].flag] = image_text(&image, cases[i].text);
+		else
+			image.values[cases[i].flag] = 1;
+		if (cases[i].name)
+			assert_string_equal(archive_of(&image), cases[i].name);
+		else
+			assert_null(archive_of(&image));
 	}
 }
 
@@ -143,6 +187,12 @@ static void test_doubts(void **state)
 		case 22:
 			image.variables[0] = 0;
 			break;
+		case 23:
+			image.values[AUTOMATIC] = 2;
+			break;
+		case 24:
+			image.flags[AT_EXIT].address = 0;
+			break;
 		default:
 			is_over = 1;
 			continue;
@@ -150,7 +200,7 @@ static void test_doubts(void **state)
 		if (read_image(&image, &flags) != JVM_FLAGS_UNKNOWN)
 			fail_msg("kind %d is believed", kind);
 	}
-	assert_int_equal(kind, 24);
+	assert_int_equal(kind, 26);
 }
 
 /* However much of it can be read: all or nothing. */
@@ -170,9 +220,8 @@ static void test_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_jdk_8),
-		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_values), cmocka_unit_test(test_archives),
+		cmocka_unit_test(test_jdk_8),  cmocka_unit_test(test_doubts),
 		cmocka_unit_test(test_cut),
 	};
 

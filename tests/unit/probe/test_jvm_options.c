@@ -36,6 +36,26 @@ static void test_flags(void **state)
 	assert_null(read_text(STR("")).tracer);
 }
 
+static void test_archives(void **state)
+{
+	(void)state;
+	assert_string_equal(read_text(STR("-Xmx1g -XX:ArchiveClassesAtExit=a.jsa")).archive,
+			    "ArchiveClassesAtExit");
+	assert_string_equal(read_text(STR("-XX:AOTCacheOutput=a.aot\0-jar\0")).archive,
+			    "AOTCacheOutput");
+	assert_string_equal(read_text(STR("-XX:AOTMode=record")).archive, "AOTMode");
+	assert_string_equal(read_text(STR("-XX:AOTMode=create")).archive, "AOTMode");
+	assert_string_equal(read_text(STR("-XX:+AutoCreateSharedArchive")).archive,
+			    "AutoCreateSharedArchive");
+	assert_string_equal(read_text(STR("-XX:+RecordDynamicDumpInfo")).archive,
+			    "RecordDynamicDumpInfo");
+	assert_null(
+		read_text(STR("-XX:AOTMode=auto -XX:AOTCache=a.aot -XX:SharedArchiveFile=a.jsa"))
+			.archive);
+	assert_null(
+		read_text(STR("-XX:-AutoCreateSharedArchive -XX:-RecordDynamicDumpInfo")).archive);
+}
+
 static void test_tracers(void **state)
 {
 	static const char datadog[] =
@@ -203,9 +223,10 @@ static void test_long_reply(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flags),    cmocka_unit_test(test_tracers),
-		cmocka_unit_test(test_perfdata), cmocka_unit_test(test_perfdata_broken),
-		cmocka_unit_test(test_replies),  cmocka_unit_test(test_long_reply),
+		cmocka_unit_test(test_flags),           cmocka_unit_test(test_archives),
+		cmocka_unit_test(test_tracers),         cmocka_unit_test(test_perfdata),
+		cmocka_unit_test(test_perfdata_broken), cmocka_unit_test(test_replies),
+		cmocka_unit_test(test_long_reply),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
