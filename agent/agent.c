@@ -220,6 +220,22 @@ static void JNICALL on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
 		*ret_bytes = changed;
 }
 
+/* Whatever was thrown is of no concern to the application, but that the thread is to stop. */
+static void exception_drop(JNIEnv *env)
+{
+	jthrowable thrown = (*env)->ExceptionOccurred(env);
+	jclass death;
+
+	(*env)->ExceptionClear(env);
+	death = (*env)->FindClass(env, "java/lang/ThreadDeath");
+	if (!death)
+		(*env)->ExceptionClear(env);
+	else if ((*env)->IsInstanceOf(env, thrown, death))
+		(*env)->Throw(env, thrown);
+	(*env)->DeleteLocalRef(env, death);
+	(*env)->DeleteLocalRef(env, thrown);
+}
+
 /* In the new thread, before its first method. */
 static void JNICALL on_thread(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
@@ -230,7 +246,7 @@ static void JNICALL on_thread(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 		return;
 	(*env)->CallStaticVoidMethod(env, agent.tasks, agent.started, thread);
 	if ((*env)->ExceptionCheck(env))
-		(*env)->ExceptionClear(env);
+		exception_drop(env);
 }
 
 /* --- loading */

@@ -333,12 +333,13 @@ enum jvm_agent_state {
 	JVM_AGENT_LOADING,
 	JVM_AGENT_READY,
 	JVM_AGENT_FAILED, /* 'reason' says why; nothing of the application was changed */
+	JVM_AGENT_BROKEN, /* it was ready, and gave itself up: 'reason' says why */
 };
 
 /*
  * One for each agent in a process, in its writable data, on 64 bytes; the daemon finds it by its
  * magic number, also one that an earlier daemon loaded. 'enabled' alone is written from outside; it and
- * what is before it are at these places in all versions.
+ * what is before it are at these places in all versions. Context.java has the places, too.
  */
 struct jvm_control {
 	char magic[24];
@@ -355,6 +356,7 @@ struct jvm_control {
 };
 _Static_assert(sizeof(struct jvm_control) == 256, "jvm_control");
 _Static_assert(__builtin_offsetof(struct jvm_control, enabled) == 32, "jvm_control.enabled");
+_Static_assert(__builtin_offsetof(struct jvm_control, reason) == 104, "jvm_control.reason");
 
 /* --- map 'go_layouts': where the fields of a Go program's structures lie, by number from 1 */
 

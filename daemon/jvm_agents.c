@@ -231,6 +231,15 @@ static void agent_failed(struct agent *agent, const char *reason, uint64_t now)
 	agent->next_ns = now + FAILURE_NS * agent->failures;
 }
 
+/* Nobody writes its slots any more: what stands in them is not to be read. */
+static void slot_drop(struct jvm_agents *a, struct agent *agent)
+{
+	if (!agent->slot)
+		return;
+	agent->slot = 0;
+	a->options.used(a->options.userdata, agent->proc_id);
+}
+
 static void agent_conclude(struct jvm_agents *a, struct agent *agent,
 			   const struct jvm_loader_result *result)
 {
@@ -251,6 +260,7 @@ static void agent_conclude(struct jvm_agents *a, struct agent *agent,
 	case JVM_ATTACH_REFUSED:
 		metrics_increment(METRIC_JVM_AGENTS_REFUSED);
 		agent_enter(agent, IS_LEFT, "not loaded: %s", result->reason);
+		slot_drop(a, agent);
 		log_info("No agent in the JVM %" PRIu32
 			 ", tasks that it hands over have no parent: %s",
 			 agent->pid, result->reason);
@@ -274,13 +284,26 @@ static bool agent_ends(struct jvm_agents *a, struct agent *agent, struct jvm_loa
 	return true;
 }
 
-/* Its losses stand in its JVM's memory alone, which is gone when that ends. */
+static void agent_broken(struct jvm_agents *a, struct agent *agent, const char *reason)
+{
+	metrics_increment(METRIC_JVM_AGENTS_BROKEN);
+	agent_enter(agent, IS_LEFT, "not in use any more: %s", reason);
+	slot_drop(a, agent);
+	log_warning("No agent in the JVM %" PRIu32 " any more: %s", agent->pid, reason);
+}
+
+/*
+ * Its losses stand in its JVM's memory alone, which is gone when that ends. So does that it met a fault
+ * of its own.
+ */
 static void agent_read(struct jvm_agents *a, struct agent *agent)
 {
 	struct jvm_loader_result result;
 
 	if (agent->reader) {
-		agent_ends(a, agent, &agent->reader, &result);
+		if (agent_ends(a, agent, &agent->reader, &result) && agent->phase == IS_USED &&
+		    result.outcome == JVM_ATTACH_REFUSED)
+			agent_broken(a, agent, result.reason);
 		return;
 	}
 	if (a->now_ns < agent->read_ns || a->now_ns < a->read_ns || a->n_loaders == LOADERS_MAX ||

@@ -20,7 +20,7 @@ struct jvm_agents;
 struct jvm_agents_options {
 	/* Whether a JVM listens now, and whether it had an HTTP exchange. */
 	void (*look)(void *userdata, uint32_t proc_id, bool *ret_listens, bool *ret_had_exchange);
-	/* Its agent was taken into use: jvm_agents_add() now knows the slot. */
+	/* Its agent was taken into use, or out of it: jvm_agents_add() now has another slot, or none. */
 	void (*used)(void *userdata, uint32_t proc_id);
 	void *userdata;
 };

@@ -129,6 +129,8 @@
 	  "JVMs that take no agent: `tsunagictl processes` says why")                              \
 	X(METRIC_JVM_AGENTS_FAILED, "jvm_agents_failed",                                           \
 	  "attempts to load an agent that came to nothing")                                        \
+	X(METRIC_JVM_AGENTS_BROKEN, "jvm_agents_broken",                                           \
+	  "agents in use that gave themselves up: `tsunagictl processes` says why")                \
 	X(METRIC_JVM_HANDOVERS_LOST, "jvm_handovers_lost",                                         \
 	  "jobs and messages in JVMs whose request the agent lost")
 

@@ -51,6 +51,7 @@ static int control_check(uint64_t address, const struct jvm_control *control,
 	ret->is_ready = control->state == JVM_AGENT_READY && control->slot != 0 &&
 			control->slot > -SLOT_FAR && control->slot < SLOT_FAR &&
 			control->slot % (int)sizeof(uint64_t) == 0;
+	ret->is_broken = control->state == JVM_AGENT_BROKEN;
 	ret->is_enabled = control->enabled;
 	ret->slot = control->slot;
 	ret->handovers_lost = control->handovers_lost;

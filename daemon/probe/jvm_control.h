@@ -12,6 +12,7 @@
 struct jvm_control_view {
 	uint64_t address;          /* of the block */
 	bool is_loading, is_ready; /* neither: it failed */
+	bool is_broken;            /* it was ready, and gave itself up for good */
 	bool is_enabled;
 	uint64_t handovers_lost; /* since it was loaded */
 	int64_t slot;            /* distance of a thread's slot from its thread pointer, bytes */

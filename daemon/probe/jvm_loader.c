@@ -184,6 +184,8 @@ static bool look_at(uint32_t pid, bool is_to_be_on, struct jvm_loader_result *re
 			"its memory cannot be read: ", strerror(-r));
 	} else if (view.is_loading) {
 		explain(result, JVM_ATTACH_NOT_YET, "it is being loaded", "");
+	} else if (view.is_broken) {
+		explain(result, JVM_ATTACH_REFUSED, "the agent gave itself up: ", view.reason);
 	} else if (!view.is_ready) {
 		explain(result, JVM_ATTACH_REFUSED,
 			"the one that is there is not ready: ", view.reason);

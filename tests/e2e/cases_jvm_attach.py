@@ -466,6 +466,31 @@ def case_jvm_attach_lost_before(run):
     return f"{lost} before, {counted} since"
 
 
+def case_jvm_attach_broken(run):
+    """An agent in use that gives itself up is out of use within seconds, and it is said why, also by the next daemon."""
+    process = back_end(run, "broken")
+    daemon = run.daemon(run.config(AUTO))
+    await_agent(daemon, process)
+    wait_until(lambda: lost_of(daemon, process) == 0, 5, "it is read")
+    state, reason = 28, 104  # struct jvm_control; the agent writes them so itself (tests/agent/java/Faults.java)
+    with open(f"/proc/{process.pid}/maps", encoding="ascii") as maps, open(f"/proc/{process.pid}/mem", "rb+", 0) as memory:
+        data = next(line for line in maps if "/.tsunagi-agent-" in line and " rw-p " in line).split()[0].split("-")
+        begin, end = (int(word, 16) for word in data)
+        memory.seek(begin)
+        block = begin + memory.read(end - begin).index(b"\x7ftsunagi-jvm-agent\0")
+        memory.seek(block + reason)
+        memory.write(b"it failed by a test\0")
+        memory.seek(block + state)
+        memory.write((3).to_bytes(8, "little"))  # and 'enabled' behind it
+    await_agent(daemon, process, "not in use any more: the agent gave itself up: it failed by a test", 40)
+    expect(daemon.counters()["jvm_agents_broken"] == 1, "not counted")
+    daemon.stop()
+    daemon = run.daemon(run.config(AUTO), name="second-daemon")
+    await_agent(daemon, process, "not loaded: the agent gave itself up: it failed by a test")
+    expect_untouched(process)
+    return "said twice"
+
+
 def maven_build(folder):
     repository = os.environ.get("TSUNAGI_M2", "/var/cache/tsunagi/m2")
     return ["mvn", "-q", "-B", f"-Dmaven.repo.local={repository}", f"-Dproduct.directory={folder}", "-f",

@@ -96,6 +96,11 @@ static void test_not_believed(void **state)
 	control->state = JVM_AGENT_LOADING;
 	assert_int_equal(find(&view), 0);
 	assert_false(view.is_ready);
+	assert_false(view.is_broken);
+	control->state = JVM_AGENT_BROKEN;
+	assert_int_equal(find(&view), 0);
+	assert_false(view.is_ready);
+	assert_true(view.is_broken);
 	control->version++;
 	assert_int_equal(find(&view), JVM_CONTROL_OTHER);
 	assert_int_equal(view.address, (uintptr_t)control);

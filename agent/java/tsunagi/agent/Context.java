@@ -1,5 +1,6 @@
 package tsunagi.agent;
 
+import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
@@ -16,8 +17,12 @@ import java.util.concurrent.atomic.AtomicLong;
  * it.
  */
 public final class Context {
-	private static final int ENABLED = 8; /* struct jvm_control: 32-bit words */
-	private static final int LOST = 7; /* and 64-bit ones: 'handovers_lost' */
+	private static final int STATE = 7; /* struct jvm_control: 32-bit words */
+	private static final int ENABLED = 8;
+	private static final int LOST = 7; /* 64-bit ones: 'handovers_lost' */
+	private static final int REASON = 104; /* and bytes */
+	private static final int REASON_END = 256;
+	private static final int BROKEN = 3; /* enum jvm_agent_state */
 
 	private static final IntBuffer control =
 		Native.control().order(ByteOrder.nativeOrder()).asIntBuffer();
@@ -53,14 +58,83 @@ public final class Context {
 	}
 
 	/*
-	 * An end of stack or of memory is the application's, and met our code by chance; anything else
-	 * is our fault, and nothing here is to be trusted any more.
+	 * An end of stack or of memory is the application's, and met our code by chance. So is
+	 * Thread.stop(), which is to stop the thread. Anything else is our fault, and nothing here is to be
+	 * trusted any more.
 	 */
 	static void fail(Throwable cause) {
-		if (cause instanceof VirtualMachineError)
+		boolean isStop = isStop(cause);
+
+		if (isStop || cause instanceof VirtualMachineError)
 			Local.lose();
 		else
-			isBroken = true;
+			giveUp(cause);
+		if (isStop)
+			Context.<RuntimeException>rethrow(cause);
+	}
+
+	/** The same, but the application's own code was called, and threw: there is no context then. */
+	static void failForeign(Throwable cause) {
+		/* A library's types are not what they were taken for. */
+		boolean isOurs = cause instanceof LinkageError;
+
+		if (isOurs || isStop(cause) || cause instanceof VirtualMachineError)
+			fail(cause);
+		else
+			lose();
+	}
+
+	/* By name: some day a JDK may be without it. */
+	private static boolean isStop(Throwable cause) {
+		return cause.getClass().getName().equals("java.lang.ThreadDeath");
+	}
+
+	@SuppressWarnings("unchecked")
+	private static <T extends Throwable> void rethrow(Throwable cause) throws T {
+		throw (T) cause;
+	}
+
+	/* For good: what the daemon switches on afterwards stays off, and it reads why. */
+	private static void giveUp(Throwable cause) {
+		if (isBroken)
+			return;
+		explain("it failed by " + cause.getClass().getName() + placeOf(cause));
+		isBroken = true;
+		control.put(STATE, BROKEN);
+		control.put(ENABLED, 0);
+		silence();
+	}
+
+	private static String placeOf(Throwable cause) {
+		try {
+			StackTraceElement[] trace = cause.getStackTrace();
+
+			return trace.length == 0 ? "" : " in " + trace[0];
+		} catch (Throwable none) {
+			return "";
+		}
+	}
+
+	private static void explain(String reason) {
+		ByteBuffer bytes = Native.control();
+		int n = Math.min(reason.length(), REASON_END - REASON - 1);
+
+		for (int i = 0; i < n; i++)
+			bytes.put(REASON + i, (byte) reason.charAt(i));
+		bytes.put(REASON + n, (byte) 0);
+	}
+
+	/*
+	 * Once it has given up no slot is written any more, and the daemon hears of it after a while: until
+	 * then a thread that comes to a socket is not to have worked for its last request for ever.
+	 */
+	static void silence() {
+		try {
+			if (isBroken)
+				Local.ofThread().silence();
+		} catch (Throwable again) {
+			return;
+		}
 	}
 
 	public static long current() {

@@ -40,9 +40,9 @@ public final class Coroutine {
 		return Context.isOn();
 	}
 
-	/** A hook found Kotlin to be other than it should: never thrown at the application. */
-	public static void fail(Throwable cause) {
-		Context.fail(cause);
+	/** An application's context or continuation was asked, and threw. */
+	public static void failForeign(Throwable cause) {
+		Context.failForeign(cause);
 	}
 
 	/**
@@ -50,22 +50,33 @@ public final class Coroutine {
 	 * other such coroutine has started it: so is the one that answers a request.
 	 */
 	public static Coroutine born() {
-		Local local = Local.known();
-		boolean isFirst;
+		try {
+			Local local = Local.known();
+			boolean isFirst;
 
-		if (local == null)
+			if (local == null)
+				return new Coroutine(0, false, Kind.PLAIN, null);
+			isFirst = local.coroutine == null || local.coroutine.isFollower();
+			return new Coroutine(local.context, local.isOwn && isFirst, Kind.PLAIN, null);
+		} catch (Throwable cause) {
+			Context.fail(cause);
 			return new Coroutine(0, false, Kind.PLAIN, null);
-		isFirst = local.coroutine == null || local.coroutine.isFollower();
-		return new Coroutine(local.context, local.isOwn && isFirst, Kind.PLAIN, null);
+		}
 	}
 
 	/** One that is started in this one's scope. */
 	public Coroutine child() {
-		Local local = Local.known();
-		long current = local == null ? 0 : local.context;
+		long current = 0;
 
-		return new Coroutine(current != 0 ? current : context, false, Kind.PLAIN,
-				     null);
+		try {
+			Local local = Local.known();
+
+			if (local != null)
+				current = local.context;
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+		return new Coroutine(current != 0 ? current : context, false, Kind.PLAIN, null);
 	}
 
 	/** It goes on, on the current thread; the result is for unmount(). */
@@ -139,20 +150,28 @@ public final class Coroutine {
 
 	/** The one whose turn it is works for who set it going, see hand(). */
 	public static void follow(Object job) {
-		long context = Stamps.take(job);
-		Local local = Local.current();
+		try {
+			long context = Stamps.take(job);
+			Local local = Local.current();
 
-		local.set(context, true);
-		local.coroutine = new Coroutine(context, true, Kind.FOLLOWER, null);
+			local.set(context, true);
+			local.coroutine = new Coroutine(context, true, Kind.FOLLOWER, null);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
 	}
 
 	/** It is older than the agent: what it works for is kept with 'job', the same at each turn. */
 	public static void remember(Object job) {
-		long context = Stamps.of(job);
-		Local local = Local.current();
+		try {
+			long context = Stamps.of(job);
+			Local local = Local.current();
 
-		local.set(context, false);
-		local.coroutine = new Coroutine(context, false, Kind.PLAIN, job);
+			local.set(context, false);
+			local.coroutine = new Coroutine(context, false, Kind.PLAIN, job);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
 	}
 
 	public static void end() {
@@ -168,10 +187,14 @@ public final class Coroutine {
 
 	/** For who goes on with 'job' next: it is to work for what the current thread works for. */
 	public static void hand(Object job) {
-		long context = Context.current();
+		try {
+			long context = Context.current();
 
-		Stamps.take(job);
-		Stamps.put(job, context);
+			Stamps.take(job);
+			Stamps.put(job, context);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
 	}
 
 	void iterates(Object channel, Object by) {
@@ -194,14 +217,19 @@ public final class Coroutine {
 
 	/** It goes on with 'value', which is a message if it waits for one. */
 	public void resumed(Object value) {
-		Object from = source;
-		long sent;
+		try {
+			if (source != null)
+				goesOn(value);
+		} catch (Throwable cause) {
+			Context.fail(cause);
+		}
+	}
+
+	private void goesOn(Object value) {
+		long sent = Channels.contextOf(value, source);
 		Local local;
 
-		if (from == null)
-			return;
 		source = null;
-		sent = Channels.contextOf(value, from);
 		if (isOwn)
 			return;
 		local = Local.known();
@@ -213,15 +241,19 @@ public final class Coroutine {
 
 	/** The same for one that is older than the agent: what it waits for is not known. */
 	public static void resumedLate(Object value) {
-		Local local = Local.known();
+		try {
+			Local local = Local.known();
 
-		if (local == null || local.coroutine == null || !local.coroutine.isLate())
-			return;
-		if (!local.isOwn && !Tasks.isShared(value)) {
-			long sent = Stamps.take(value);
+			if (local == null || local.coroutine == null || !local.coroutine.isLate())
+				return;
+			if (!local.isOwn && !Tasks.isShared(value)) {
+				long sent = Stamps.take(value);
 
-			if (sent != 0)
-				local.set(sent, false);
+				if (sent != 0)
+					local.set(sent, false);
+			}
+		} catch (Throwable cause) {
+			Context.fail(cause);
 		}
 	}
 }

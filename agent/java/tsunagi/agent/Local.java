@@ -406,6 +406,12 @@ final class Local {
 		}
 	}
 
+	/** Of an OS thread: its slot says nothing. */
+	void silence() {
+		slot.put(CONTEXT, 0);
+		slot.put(RECEIVING, 0);
+	}
+
 	/** Whether the last that was remembered is of this job. */
 	boolean isRunning(Object job) {
 		return jobs != null && depth > 0 && depth <= jobs.length && jobs[depth - 1] == job;

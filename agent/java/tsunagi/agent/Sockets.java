@@ -52,7 +52,11 @@ public final class Sockets {
 	}
 
 	private static boolean isKnown(int fd) {
-		return Context.isOn() && fd >= 0 && fd < words.capacity();
+		boolean isOn = Context.isOn();
+
+		if (!isOn)
+			Context.silence();
+		return isOn && fd >= 0 && fd < words.capacity();
 	}
 
 	/** A server's connection; who accepts it works for what comes first. */

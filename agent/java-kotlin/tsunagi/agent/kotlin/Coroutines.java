@@ -11,6 +11,9 @@ import tsunagi.agent.Coroutine;
  * own classes. Each coroutine gets a ContextElement when it is started. Ktor's own that serve a connection
  * get none: they work for whoever sets them going, each time. Those that are older than the agent
  * have none either.
+ *
+ * A context or a continuation may be a class of the application's, and throw whatever it likes where it
+ * is asked: that is caught here, what goes wrong in the agent itself is caught there.
  */
 public final class Coroutines {
 	private static final String[] FOLLOWERS = {"cio-from-nio", "cio-to-nio", "http-pipeline"};
@@ -42,7 +45,7 @@ public final class Coroutines {
 				return isKnown ? context.minusKey(ContextKey.KEY) : context;
 			return isKnown ? context : context.plus(new ContextElement(Coroutine.born()));
 		} catch (Throwable cause) {
-			Coroutine.fail(cause);
+			Coroutine.failForeign(cause);
 			return context;
 		}
 	}
@@ -58,7 +61,7 @@ public final class Coroutines {
 			if (context.get(ContextKey.KEY) == null && isFollower(context))
 				Coroutine.hand(context.get(Job.Key));
 		} catch (Throwable cause) {
-			Coroutine.fail(cause);
+			Coroutine.failForeign(cause);
 		}
 	}
 
@@ -80,7 +83,7 @@ public final class Coroutines {
 			else if (job != null)
 				Coroutine.remember(job);
 		} catch (Throwable cause) {
-			Coroutine.fail(cause);
+			Coroutine.failForeign(cause);
 		}
 	}
 
@@ -97,7 +100,7 @@ public final class Coroutines {
 			else
 				Coroutine.resumedLate(value);
 		} catch (Throwable cause) {
-			Coroutine.fail(cause);
+			Coroutine.failForeign(cause);
 		}
 	}
 }
