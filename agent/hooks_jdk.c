@@ -40,6 +40,7 @@ static const struct class_hook thread[] = {
 	{.method = "start",
 	 .descriptor = "(Ljdk/internal/vm/ThreadContainer;)V", /* 21: of a thread factory's */
 	 .entry = {{"starting", "(Ljava/lang/Thread;)V", "a0", NULL, TASKS}}},
+	AT_ENTRY("exit", "()V", PLAIN(SOCKETS, "ending")), /* called by the JVM */
 	{.method = "runWith", /* 21: each thread's, a virtual one's too */
 	 .descriptor = "(Ljava/lang/Object;Ljava/lang/Runnable;)V",
 	 .entry = {{"runs", "(Ljava/lang/Thread;)V", "a0", NULL, TASKS}}},

@@ -51,7 +51,8 @@ final class Local {
 	private Hold hold = Hold.LOOSE;
 	boolean isTaking; /* it looks for its pool's next job */
 	boolean hasBegun; /* it took one, and has not been told that it runs */
-	int reads; /* the server's socket that it reads, see Sockets */
+	int reads; /* the server's socket that it reads or read last, see Sockets */
+	final AtomicInteger held = new AtomicInteger(); /* other threads that write its slot */
 	private long readContext; /* what that socket's last request has */
 	private long before; /* what the thread worked for before it read */
 	private boolean wasOwn;
@@ -114,6 +115,11 @@ final class Local {
 		local.isCarrying = isVirtual(Thread.currentThread());
 		THREAD.set(local);
 		return local;
+	}
+
+	/** Of an OS thread that ends; null: it has none. */
+	static Local ofEnding() {
+		return THREAD.get();
 	}
 
 	static boolean isVirtual(Thread thread) {
@@ -397,6 +403,8 @@ final class Local {
 		try {
 			Local local = known();
 
+			if (local != null && local.slot != null)
+				Sockets.leave(local);
 			if (local == null || local.depth == 0)
 				return;
 			local.isLost = true;

@@ -48,6 +48,9 @@ public final class Sockets {
 	private static final boolean[] awaits = new boolean[words.capacity()];
 	private static final boolean[] shared = new boolean[words.capacity()];
 
+	/* So often an ending thread lets others go first: whoever holds it met the end of its stack then. */
+	private static final int HELD_MAX = 1000;
+
 	private Sockets() {
 	}
 
@@ -59,13 +62,30 @@ public final class Sockets {
 		return isOn && fd >= 0 && fd < words.capacity();
 	}
 
+	private static boolean isInTable(int fd) {
+		return fd >= 0 && fd < words.capacity();
+	}
+
+	/*
+	 * The number is another socket's now, also while the agent is off: when it is on again the word is not
+	 * to be of one that is gone. Whoever was reading there is not found any more.
+	 */
+	private static void begin(int fd, long word) {
+		words.put(fd, word);
+		firsts[fd] = 0;
+		awaits[fd] = false;
+		shared[fd] = false;
+		readers.set(fd, null);
+	}
+
 	/** A server's connection; who accepts it works for what comes first. */
 	public static void accepted(int fd) {
 		try {
-			if (!isKnown(fd))
+			if (!isInTable(fd))
 				return;
-			Context.mount(renew(fd));
-			firsts[fd] = 0;
+			begin(fd, SERVER);
+			if (isKnown(fd))
+				Context.mount(renew(fd));
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
@@ -80,18 +100,11 @@ public final class Sockets {
 
 	public static void connecting(int fd) {
 		try {
-			if (!isKnown(fd))
-				return;
-			forget(fd);
-			words.put(fd, Context.current() << SHIFT | CLIENT);
+			if (isInTable(fd))
+				begin(fd, Context.current() << SHIFT | CLIENT);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
-	}
-
-	private static void forget(int fd) {
-		awaits[fd] = false;
-		shared[fd] = false;
 	}
 
 	private static void connected(int fd) {
@@ -183,6 +196,9 @@ public final class Sockets {
 			local.setReceiving(context);
 			if (local.slot == null)
 				return;
+			/* It may have found the end of its stack before it could say that it had read. */
+			if (local.reads != fd)
+				leave(local);
 			local.reads = fd;
 			readers.set(fd, local);
 			/* Written before this thread was to be found there? */
@@ -269,7 +285,7 @@ public final class Sockets {
 	private static void renewed(Local local) {
 		long context;
 
-		readers.compareAndSet(local.reads, local, null);
+		leave(local);
 		context = local.slot.get(Local.RECEIVING);
 		if (context != local.context)
 			local.set(context, true);
@@ -280,10 +296,38 @@ public final class Sockets {
 		Local reader;
 
 		words.put(fd, word | WRITTEN);
-		reader = readers.getAndSet(fd, null);
-		if (reader != null) {
-			reader.slot.put(Local.RECEIVING, renew(fd));
-			firsts[fd] = reader.number;
+		reader = readers.get(fd);
+		if (reader == null)
+			return;
+		/* Its slot is memory of its thread, which does not end before it is let go: see ending(). */
+		reader.held.incrementAndGet();
+		try {
+			if (readers.compareAndSet(fd, reader, null)) {
+				reader.slot.put(Local.RECEIVING, renew(fd));
+				firsts[fd] = reader.number;
+			}
+		} finally {
+			reader.held.decrementAndGet();
+		}
+	}
+
+	/** It is not to be found where it read last; nowhere else it is. */
+	static void leave(Local local) {
+		readers.compareAndSet(local.reads, local, null);
+	}
+
+	/** A thread is about to end, and its slot with it. */
+	public static void ending() {
+		try {
+			Local local = Local.ofEnding();
+
+			if (local == null)
+				return;
+			leave(local);
+			for (int i = 0; i < HELD_MAX && local.held.get() != 0; i++)
+				Native.giveWay(i);
+		} catch (Throwable cause) {
+			Context.fail(cause);
 		}
 	}
 
@@ -291,8 +335,10 @@ public final class Sockets {
 		try {
 			long word;
 
-			if (!isKnown(fd))
+			if (!isKnown(fd)) {
+				writtenOff(fd);
 				return;
+			}
 			word = words.get(fd);
 			if ((word & KIND) == 0)
 				word = Native.classify(fd);
@@ -303,6 +349,14 @@ public final class Sockets {
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
+	}
+
+	/* It was answered while the agent is off: what comes next has another context. */
+	private static void writtenOff(int fd) {
+		long word = isInTable(fd) ? words.get(fd) : 0;
+
+		if ((word & KIND) == SERVER)
+			words.put(fd, word | WRITTEN);
 	}
 
 	/* What a loop writes in a turn of its own is what is left of the last one's. */
@@ -337,10 +391,8 @@ public final class Sockets {
 	/** A descriptor that is given back: the next to have its number is another. */
 	public static void closing(int fd) {
 		try {
-			if (!isKnown(fd))
-				return;
-			forget(fd);
-			words.put(fd, 0);
+			if (isInTable(fd))
+				begin(fd, 0);
 		} catch (Throwable cause) {
 			Context.fail(cause);
 		}
