@@ -135,6 +135,16 @@ static const struct class_hook write_task[] = {
 	WORKS("run", "()V", TASK("resume", "a0")),
 };
 
+/* SubmissionPublisher: one job gives a subscriber what many publish. */
+static const struct class_hook subscription[] = {
+	AT_EXIT("<init>", NULL, TASK("made", "a0")),
+	{.method = "consume",
+	 .descriptor = "()V",
+	 .entry = {TASK("resume", "a0")},
+	 .exit = PLAIN(TASKS, "leave"),
+	 .is_finally = true},
+};
+
 static const struct class_hook timer[] = {
 	AT_ENTRY("sched", "(Ljava/util/TimerTask;JJ)V", TASK("passed", "a1")),
 };
@@ -349,6 +359,8 @@ static const struct hook_class classes[] = {
 	CLASS(FUTURE "OrRun", "8", "25", fires),
 	CLASS("jdk/internal/net/http/Http1Exchange$Http1Publisher$WriteTask", "11", "25",
 	      write_task),
+	CLASS("java/util/concurrent/SubmissionPublisher$BufferedSubscription", "11", "25",
+	      subscription),
 	CLASS("java/util/Timer", "8", "25", timer),
 	CLASS("java/util/TaskQueue", "8", "25", timer_queue),
 	CLASS("java/util/concurrent/LinkedBlockingQueue", "8", "25", queue),

@@ -1,8 +1,8 @@
 /*
- * Messages and streams that are no jobs: actors of Pekko and Akka, futures of Scala, and where Reactor and
- * RxJava go on in another thread. One job delivers what many requests sent, and is nobody's; a message is
- * of whoever sent it, what subscribes of whoever had it made. And results that several requests wait for, as
- * those of caches: who brings one runs what they do then.
+ * Messages and streams that are no jobs: actors of Pekko and Akka, futures of Scala, and where Reactor,
+ * RxJava and Mutiny go on in another thread. One job delivers what many requests sent, and is nobody's;
+ * a message is of whoever sent it, what subscribes of whoever had it made. And results that several
+ * requests wait for, as those of caches: who brings one runs what they do then.
  */
 #include "hooks_rows.h"
 
@@ -82,6 +82,15 @@ static const struct class_hook rx_single[] = {RX_RESULT, RX_SUCCESS};
 static const struct class_hook rx_maybe[] = {RX_RESULT, RX_SUCCESS, RX_COMPLETE};
 static const struct class_hook rx_completable[] = {RX_RESULT, RX_COMPLETE};
 
+/* Mutiny: each that waits for a result that is kept. */
+static const struct class_hook mutiny_memoize[] = {
+	AT_ENTRY("subscribe", NULL, TASK("waits", "a1")),
+	{.method = "forwardTo",
+	 .entry = {{"notifying", "(Ljava/lang/Object;)V", "a1", NULL, "tsunagi/agent/Loops"}},
+	 .exit = PLAIN(TASKS, "leave"),
+	 .is_finally = true},
+};
+
 static const struct class_hook vertx_future[] = {
 	AT_ENTRY("addListener", NULL, TASK("waits", "a0")),
 	NOTIFIES("tryComplete", "(Ljava/lang/Object;)Z"),
@@ -93,6 +102,9 @@ static const struct class_hook vertx_future[] = {
 #define REACTOR "reactor/core/publisher/"
 #define RX      "io/reactivex/rxjava3/internal/operators/"
 #define RX_HOT  "io/reactivex/rxjava3/subjects/"
+#define RX2     "io/reactivex/internal/operators/"
+#define RX2_HOT "io/reactivex/subjects/"
+#define MUTINY  "io/smallrye/mutiny/operators/"
 
 static const struct hook_class classes[] = {
 	CLASS(PEKKO "dispatch/Envelope", "1.0.1", "1.7.0", made),
@@ -132,6 +144,26 @@ static const struct hook_class classes[] = {
 	CLASS(RX_HOT "SingleSubject", "3.0.13", "3.1.10", rx_single),
 	CLASS(RX_HOT "MaybeSubject", "3.0.13", "3.1.10", rx_maybe),
 	CLASS(RX_HOT "CompletableSubject", "3.0.13", "3.1.10", rx_completable),
+	CLASS(RX2 "flowable/FlowableObserveOn$BaseObserveOnSubscriber", "2.1.17", "2.2.21",
+	      made_and_runs),
+	CLASS(RX2 "parallel/ParallelRunOn$BaseRunOnSubscriber", "2.1.17", "2.2.21", made),
+	CLASS(RX2 "parallel/ParallelRunOn$RunOnSubscriber", "2.1.17", "2.2.21", runs),
+	CLASS(RX2 "parallel/ParallelRunOn$RunOnConditionalSubscriber", "2.1.17", "2.2.21", runs),
+	CLASS(RX2 "observable/ObservableObserveOn$ObserveOnObserver", "2.1.17", "2.2.21",
+	      made_and_runs),
+	CLASS(RX2 "maybe/MaybeObserveOn$ObserveOnMaybeObserver", "2.1.17", "2.2.21", made_and_runs),
+	CLASS(RX2 "single/SingleObserveOn$ObserveOnSingleObserver", "2.1.17", "2.2.21",
+	      made_and_runs),
+	CLASS(RX2 "completable/CompletableObserveOn$ObserveOnCompletableObserver", "2.1.17",
+	      "2.2.21", made_and_runs),
+	CLASS(RX2 "single/SingleCache", "2.1.17", "2.2.21", rx_single),
+	CLASS(RX2 "maybe/MaybeCache", "2.1.17", "2.2.21", rx_maybe),
+	CLASS(RX2 "completable/CompletableCache", "2.1.17", "2.2.21", rx_completable),
+	CLASS(RX2_HOT "SingleSubject", "2.1.17", "2.2.21", rx_single),
+	CLASS(RX2_HOT "MaybeSubject", "2.1.17", "2.2.21", rx_maybe),
+	CLASS(RX2_HOT "CompletableSubject", "2.1.17", "2.2.21", rx_completable),
+	CLASS(MUTINY "multi/MultiEmitOnOp$MultiEmitOnProcessor", "2.9.5", "3.1.1", made_and_runs),
+	CLASS(MUTINY "uni/UniMemoizeOp", "2.9.5", "3.1.1", mutiny_memoize),
 	CLASS("io/vertx/core/impl/future/FutureImpl", "4.5.27", "5.0.7", vertx_future),
 };
 

@@ -19,20 +19,20 @@ VERSIONS = {
     "new": {},
     "old": {"netty": "4.1.137.Final", "reactor": "1.2.18", "okhttp": "4.12.0", "apache": "5.4.4"},
     "oldest": {"netty": "4.1.137.Final", "reactor": "1.2.17", "okhttp": "3.14.9", "apache": "5.2.3",
-               "guava": "31.1-jre", "grpc": "1.58.0", "rxjava": "3.0.13", "pekko": "1.0.1",
-               "jetty": "9.4.53.v20231009", "vertx": "4.5.27"},
+               "guava": "31.1-jre", "grpc": "1.58.0", "rxjava": "3.0.13", "rxjava2": "2.1.17",
+               "mutiny": "2.9.5", "pekko": "1.0.1", "jetty": "9.4.53.v20231009", "vertx": "4.5.27"},
 }
 BLOCKING = ["okhttp-execute", "apache-classic", "java-send", "huc"]
 HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 # One result that several requests wait for.
-SHARED = ["shared-cf", "shared-mono", "shared-mono-cache", "shared-netty"]
+SHARED = ["shared-cf", "shared-mono", "shared-mono-cache", "shared-mutiny", "shared-netty"]
 SHARED_BY_NOBODY = ["shared-vertx", "shared-rxjava", "shared-rxjava-cache"]
 # Where libraries have queues or workers of their own, or who waits has no object of his own: calls may lack a parent.
-MAY_LACK = ["connection", "disruptor", "reactor", "rxjava", *SHARED_BY_NOBODY]
+MAY_LACK = ["connection", "disruptor", "mutiny", "publisher", "reactor", "rxjava", "rxjava2", *SHARED_BY_NOBODY]
 BY_CALLER = ["grpc-sync", "caller", "guava-future"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
 WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
-        "akka", "scala", "reactor-cold", "rxjava-cold", *BY_CALLER, *MAY_LACK, *SHARED]
+        "akka", "scala", "reactor-cold", "rxjava-cold", "rxjava2-cold", "mutiny-cold", *BY_CALLER, *MAY_LACK, *SHARED]
 LOOPS = ["reactor", "reactor-nio", "netty-nio", "netty-epoll"]
 
 
@@ -187,6 +187,8 @@ make_way("guava")
 make_way("guava-future")
 make_way("pekko", java=25)
 make_way("reactor")
+for _way in ["publisher", "rxjava2", "rxjava2-cold", "mutiny", "mutiny-cold"]:
+    make_way(_way)
 make_way("connection")
 make_way("connection", java=25, late=True)
 make_way("grpc-sync", late=True)

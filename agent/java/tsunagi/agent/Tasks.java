@@ -115,8 +115,9 @@ public final class Tasks {
 		return job instanceof CompletableFuture.AsynchronousCompletionTask;
 	}
 
+	/* So does whatever else was stamped where it was made, and may be handed to a pool again and again. */
 	private static long takeOne(Object job) {
-		return isDependent(job) ? Stamps.takeOnePassed(job) : Stamps.takeOne(job);
+		return job instanceof FutureTask ? Stamps.takeOne(job) : Stamps.takeOnePassed(job);
 	}
 
 	/* Until pop(), which brings 'job' back. */

@@ -2,11 +2,14 @@ import io.netty.util.concurrent.DefaultEventExecutor;
 import io.netty.util.concurrent.EventExecutor;
 import io.reactivex.rxjava3.core.Single;
 import io.reactivex.rxjava3.subjects.SingleSubject;
+import io.smallrye.mutiny.Uni;
+import io.smallrye.mutiny.subscription.UniEmitter;
 import io.vertx.core.Promise;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
@@ -43,6 +46,7 @@ final class Flights {
 			case "shared-vertx" -> Flights::vertx;
 			case "shared-mono" -> () -> mono(false);
 			case "shared-mono-cache" -> () -> mono(true);
+			case "shared-mutiny" -> Flights::mutiny;
 			case "shared-rxjava" -> () -> rxjava(false);
 			case "shared-rxjava-cache" -> () -> rxjava(true);
 			default -> throw new IllegalArgumentException(name);
@@ -109,6 +113,13 @@ final class Flights {
 		Mono<Object> mono = isCached ? sink.asMono().cache() : sink.asMono();
 
 		return of(work -> mono.subscribe(done -> work.run()), () -> sink.tryEmitValue(""));
+	}
+
+	private static Flight mutiny() {
+		AtomicReference<UniEmitter<Object>> emitter = new AtomicReference<>();
+		Uni<Object> uni = Uni.createFrom().<Object>emitter(e -> emitter.set((UniEmitter<Object>) e)).memoize().indefinitely();
+
+		return of(work -> uni.subscribe().with(done -> work.run()), () -> emitter.get().complete(""));
 	}
 
 	private static Flight rxjava(boolean isCached) {

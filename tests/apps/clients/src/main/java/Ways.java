@@ -7,11 +7,14 @@ import io.grpc.internal.SerializingExecutor;
 import io.reactivex.rxjava3.core.Single;
 import io.reactivex.rxjava3.processors.FlowableProcessor;
 import io.reactivex.rxjava3.processors.PublishProcessor;
+import io.smallrye.mutiny.Multi;
+import io.smallrye.mutiny.operators.multi.processors.UnicastProcessor;
 import io.vertx.core.Context;
 import io.vertx.core.Vertx;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.SubmissionPublisher;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -51,6 +54,11 @@ final class Ways {
 			case "rxjava-cold" -> rxjavaCold();
 			case "disruptor" -> disruptor();
 			case "jetty" -> jetty();
+			case "publisher" -> publisher();
+			case "rxjava2" -> rxjava2();
+			case "rxjava2-cold" -> rxjava2Cold();
+			case "mutiny" -> mutiny();
+			case "mutiny-cold" -> mutinyCold();
 			case "connection" -> new Multiplexed()::send;
 			case "vertx" -> vertx();
 			case "deque" -> new Homemade.Sequential(pool());
@@ -161,6 +169,45 @@ final class Ways {
 		source.onBackpressureBuffer().observeOn(io.reactivex.rxjava3.schedulers.Schedulers.from(pool()))
 			.subscribe(message -> message.work().run());
 		return work -> source.onNext(new Message(work));
+	}
+
+	private static Executor rxjava2Cold() {
+		io.reactivex.Scheduler scheduler = io.reactivex.schedulers.Schedulers.from(pool());
+
+		return work -> io.reactivex.Single.just(work).observeOn(scheduler).subscribe(Runnable::run);
+	}
+
+	private static Executor rxjava2() {
+		io.reactivex.processors.FlowableProcessor<Message> source =
+			io.reactivex.processors.PublishProcessor.<Message>create().toSerialized();
+
+		source.onBackpressureBuffer().observeOn(io.reactivex.schedulers.Schedulers.from(pool()))
+			.subscribe(message -> message.work().run());
+		return work -> source.onNext(new Message(work));
+	}
+
+	private static Executor mutinyCold() {
+		Executor pool = pool();
+
+		return work -> Multi.createFrom().item(work).emitOn(pool).subscribe().with(Runnable::run);
+	}
+
+	private static Executor mutiny() {
+		UnicastProcessor<Message> source = UnicastProcessor.create();
+
+		source.emitOn(pool()).subscribe().with(message -> message.work().run());
+		return work -> {
+			synchronized (source) {
+				source.onNext(new Message(work));
+			}
+		};
+	}
+
+	private static Executor publisher() {
+		SubmissionPublisher<Message> source = new SubmissionPublisher<>(pool(), 1024);
+
+		source.consume(message -> message.work().run());
+		return work -> source.submit(new Message(work));
 	}
 
 	private static final class Event {
