@@ -283,45 +283,62 @@ int go_round_trip(struct pt_regs *ctx)
 	return 0;
 }
 
-/*
- * net/http.serverHandler.ServeHTTP(ResponseWriter, *Request): the context of a request that is open
- * on this goroutine.
- */
+/* The context of the request that is open on goroutine 'g', by what net/http has made of it. */
+static __always_inline void note_context(const struct go_process *p, __u64 g, __u64 http_request)
+{
+	struct unit_key unit = {.kind = UNIT_GOROUTINE, .pid = p->pid};
+	struct go_context_key key = {.pid = p->pid};
+	struct request_key request = {};
+	struct request *r;
+
+	unit.id = goroutine_id(p->layout, g);
+	if (!unit.id || unit_open(&unit, &request) != DECISION_UNIT)
+		return;
+	if (!read_word(&key.context, http_request + p->layout->request_ctx + INTERFACE_DATA) ||
+	    !key.context)
+		return;
+	r = bpf_map_lookup_elem(&requests, &request);
+	if (!r || r->go_context)
+		return;
+	if (bpf_map_update_elem(&go_contexts, &key, &request, BPF_ANY)) {
+		count(COUNT_GO_CONTEXTS_FULL);
+		return;
+	}
+	r->go_context = key.context;
+}
+
+/* net/http.serverHandler.ServeHTTP(ResponseWriter, *Request) */
 SEC("uprobe")
 int go_serve(struct pt_regs *ctx)
 {
-	struct unit_key unit = {.kind = UNIT_GOROUTINE};
-	struct request_key request = {};
-	struct go_context_key key = {};
 	struct go_process p;
-	struct request *r;
 
-	if (!go_process(&p) || !p.layout->has_contexts)
-		return 0;
-	key.pid = unit.pid = p.pid;
-	unit.id = goroutine_id(p.layout, GO_G(ctx));
-	if (!unit.id || unit_open(&unit, &request) != DECISION_UNIT)
-		return 0;
-	if (!read_word(&key.context, GO_FOURTH(ctx) + p.layout->request_ctx + INTERFACE_DATA) ||
-	    !key.context)
-		return 0;
-	r = bpf_map_lookup_elem(&requests, &request);
-	if (!r || r->go_context)
-		return 0;
-	if (bpf_map_update_elem(&go_contexts, &key, &request, BPF_ANY)) {
-		count(COUNT_GO_CONTEXTS_FULL);
-		return 0;
-	}
-	r->go_context = key.context;
+	if (go_process(&p) && p.layout->has_contexts)
+		note_context(&p, GO_G(ctx), GO_FOURTH(ctx));
 	return 0;
 }
 
 /*
- * In runtime.newproc.func1, where the new goroutine is put into the queue: it has its id, and we are
- * on the stack of its thread, which still runs the one that begins it.
+ * Where that has no code of its own: net/http.(*conn).readRequest() has returned a *response, or
+ * none.
  */
 SEC("uprobe")
-int go_begin(struct pt_regs *ctx)
+int go_read(struct pt_regs *ctx)
+{
+	struct go_process p;
+	__u64 request = 0;
+
+	if (go_process(&p) && p.layout->has_contexts && GO_FIRST(ctx) &&
+	    read_word(&request, GO_FIRST(ctx) + p.layout->response_req) && request)
+		note_context(&p, GO_G(ctx), request);
+	return 0;
+}
+
+/*
+ * In runtime.newproc.func1, where there is a new goroutine 'begun': it has its id, and we are on the
+ * stack of its thread, which still runs the one that begins it.
+ */
+static __always_inline int note_begun(struct pt_regs *ctx, __u64 begun)
 {
 	struct unit_key unit = {.kind = UNIT_GOROUTINE};
 	struct go_child child = {};
@@ -343,12 +360,26 @@ int go_begin(struct pt_regs *ctx)
 	if (work.reason != DECISION_UNIT || work.elder)
 		return 0;
 	child.elder = work.is_inherited ? unit.id : 0;
-	if (!read_word(&unit.id, GO_SECOND(ctx) + p.layout->g_goid) || !unit.id)
+	if (!read_word(&unit.id, begun + p.layout->g_goid) || !unit.id)
 		return 0;
 	child.request = work.request;
 	if (bpf_map_update_elem(&go_children, &unit, &child, BPF_ANY))
 		count(COUNT_GO_CHILDREN_FULL);
 	return 0;
+}
+
+/* It is put into the queue. */
+SEC("uprobe")
+int go_begin(struct pt_regs *ctx)
+{
+	return note_begun(ctx, GO_SECOND(ctx));
+}
+
+/* Where that has no code of its own: runtime.newproc1() has returned it. */
+SEC("uprobe")
+int go_begun(struct pt_regs *ctx)
+{
+	return note_begun(ctx, GO_FIRST(ctx));
 }
 
 /* runtime.goexit0(*g): a goroutine ends. */

@@ -82,9 +82,9 @@ int go_executable_attach(struct go_executable *e, int fd, uint64_t mount)
 {
 	/* Where one ends before where one begins: whatever was noted is forgotten. */
 	static const enum go_probe_site order[] = {
-		GO_PROBE_ROUND_TRIP, GO_PROBE_END,      GO_PROBE_SERVE, GO_PROBE_BEGIN,
-		GO_PROBE_GIN,        GO_PROBE_GIN_NEXT, GO_PROBE_ECHO,  GO_PROBE_ECHO_5,
-		GO_PROBE_CHI,        GO_PROBE_GORILLA,
+		GO_PROBE_ROUND_TRIP, GO_PROBE_END,    GO_PROBE_SERVE, GO_PROBE_READ,
+		GO_PROBE_BEGIN,      GO_PROBE_BEGUN,  GO_PROBE_GIN,   GO_PROBE_GIN_NEXT,
+		GO_PROBE_ECHO,       GO_PROBE_ECHO_5, GO_PROBE_CHI,   GO_PROBE_GORILLA,
 	};
 	struct uprobe *made[_GO_PROBE_SITE_MAX] = {0};
 

@@ -183,6 +183,12 @@ static const char *want_calls(struct go_executable *e, const struct go_program *
 	return NULL;
 }
 
+static bool can_probe_reading(const struct go_program *program)
+{
+	return program->request_read.class != GO_SITE_NONE &&
+	       program->offsets[GO_FIELD_RESPONSE_REQ].source != GO_SOURCE_NONE;
+}
+
 /* The same of the goroutines that they start, when it comes to that. */
 static const char *why_not_children(const struct go_program *program)
 {
@@ -190,11 +196,12 @@ static const char *why_not_children(const struct go_program *program)
 				       *end = &program->functions[GO_FUNCTION_GOEXIT0];
 
 	/* Servers other than net/http's make no contexts that calls could carry. */
-	if (serve->is_found && serve->site.class == GO_SITE_NONE)
+	if (serve->is_found && serve->site.class == GO_SITE_NONE && !can_probe_reading(program))
 		return serve->site.reason;
 	if (end->site.class == GO_SITE_NONE)
 		return end->is_found ? end->site.reason : "runtime.goexit0 was not found";
-	if (program->newproc_runqput.class == GO_SITE_NONE)
+	if (program->newproc_runqput.class == GO_SITE_NONE &&
+	    program->newproc_begun.class == GO_SITE_NONE)
 		return program->newproc_runqput.reason;
 	if (!go_layout_has_contexts(program))
 		return "the fields of its contexts are not known";
@@ -205,7 +212,11 @@ static void note_sites(struct go_executable *e, const struct go_program *program
 {
 	e->sites[GO_PROBE_ROUND_TRIP] = program->functions[GO_FUNCTION_ROUND_TRIP].site.offset;
 	e->sites[GO_PROBE_SERVE] = program->functions[GO_FUNCTION_SERVE_HTTP].site.offset;
+	if (!e->sites[GO_PROBE_SERVE] && can_probe_reading(program))
+		e->sites[GO_PROBE_READ] = program->request_read.offset;
 	e->sites[GO_PROBE_BEGIN] = program->newproc_runqput.offset;
+	if (!e->sites[GO_PROBE_BEGIN])
+		e->sites[GO_PROBE_BEGUN] = program->newproc_begun.offset;
 	e->sites[GO_PROBE_END] = program->functions[GO_FUNCTION_GOEXIT0].site.offset;
 }
 
@@ -224,14 +235,16 @@ static void want_routers(struct go_executable *e, const struct go_program *progr
 static void follow_children(struct go_units *u, const struct go_user *user)
 {
 	struct go_executable *e = user->executable;
+	static const enum go_probe_site sites[] = {GO_PROBE_SERVE, GO_PROBE_READ, GO_PROBE_BEGIN,
+						   GO_PROBE_BEGUN, GO_PROBE_END};
 	unsigned int before = e->wanted;
 	int r;
 
 	if (e->why_not || e->why_not_children)
 		return;
-	e->wanted |= 1U << GO_PROBE_END | 1U << GO_PROBE_BEGIN;
-	if (e->sites[GO_PROBE_SERVE])
-		e->wanted |= 1U << GO_PROBE_SERVE;
+	for (size_t i = 0; i < ARRAY_SIZE(sites); i++)
+		if (e->sites[sites[i]])
+			e->wanted |= 1U << sites[i];
 	r = go_executable_attach_by(e, user);
 	if (r == -ESTALE || r == -ENOENT || r == -ESRCH) {
 		e->wanted = before;

@@ -20,9 +20,13 @@ static_assert(ARRAY_SIZE(function_names) == _GO_FUNCTION_MAX, "a function withou
 static_assert(_GO_FUNCTION_MAX <= GO_TABLE_NAMES_MAX, "more functions than can be looked up");
 
 static const char *const class_names[] = {
-	[GO_SITE_NONE] = "none",           [GO_SITE_PUSH_BP] = "push-bp",
-	[GO_SITE_STACK_JCC] = "stack-jcc", [GO_SITE_STACK_B_LS] = "stack-b.ls",
-	[GO_SITE_CALL] = "call",           [GO_SITE_BODY] = "body",
+	[GO_SITE_NONE] = "none",
+	[GO_SITE_PUSH_BP] = "push-bp",
+	[GO_SITE_STACK_JCC] = "stack-jcc",
+	[GO_SITE_STACK_B_LS] = "stack-b.ls",
+	[GO_SITE_CALL] = "call",
+	[GO_SITE_BODY] = "body",
+	[GO_SITE_AFTER_CALL] = "after-call",
 };
 static_assert(ARRAY_SIZE(class_names) == _GO_SITE_MAX, "a class without a name");
 
@@ -51,6 +55,8 @@ static void give_up(struct go_program *program, const char *reason)
 			.no_returns_reason = reason,
 		};
 	program->newproc_runqput = (struct go_site){.reason = reason};
+	program->newproc_begun = (struct go_site){.reason = reason};
+	program->request_read = (struct go_site){.reason = reason};
 	program->gin_next = (struct go_site){.reason = reason};
 }
 
@@ -74,6 +80,55 @@ static bool takes_registers(const struct go_program *program, const struct go_ta
 	return false;
 }
 
+/*
+ * A build with a profile (-pgo, Go 1.21) may have the code of serverHandler.ServeHTTP in the one
+ * that serves HTTP/1; the function itself may be left for others, and is not met by those requests.
+ */
+static int check_serve(struct go_file *file, struct go_program *program)
+{
+	const struct go_function_facts *conn_serve = &program->functions[GO_FUNCTION_CONN_SERVE];
+	struct go_site *site = &program->functions[GO_FUNCTION_SERVE_HTTP].site;
+	unsigned int n;
+	int r;
+
+	if (site->class == GO_SITE_NONE || conn_serve->size == 0)
+		return 0;
+	r = go_site_count_calls(file, conn_serve, &program->functions[GO_FUNCTION_SERVE_HTTP], &n);
+	if (r == 0 && n == 0)
+		*site = (struct go_site){.reason = "requests are served without a call of "
+						   "serverHandler.ServeHTTP (a build with a "
+						   "profile?)"};
+	return r;
+}
+
+/* Sites within functions, at calls or behind them. */
+static int find_calls(struct go_file *file, struct go_program *program)
+{
+	const struct {
+		enum go_function caller, callee;
+		enum go_site_class class;
+		struct go_site *site;
+	} wanted[] = {
+		{GO_FUNCTION_NEWPROC_FUNC1, GO_FUNCTION_RUNQPUT, GO_SITE_CALL,
+		 &program->newproc_runqput},
+		{GO_FUNCTION_NEWPROC_FUNC1, GO_FUNCTION_NEWPROC1, GO_SITE_AFTER_CALL,
+		 &program->newproc_begun},
+		{GO_FUNCTION_CONN_SERVE, GO_FUNCTION_READ_REQUEST, GO_SITE_AFTER_CALL,
+		 &program->request_read},
+		{GO_FUNCTION_GIN_HANDLE, GO_FUNCTION_GIN_NEXT, GO_SITE_CALL, &program->gin_next},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		int r = go_site_find_call(file, &program->functions[wanted[i].caller],
+					  &program->functions[wanted[i].callee], wanted[i].class,
+					  wanted[i].site);
+
+		if (r)
+			return r;
+	}
+	return check_serve(file, program);
+}
+
 static int find_sites(struct go_file *file, const struct go_table *table,
 		      struct go_program *program)
 {
@@ -92,12 +147,7 @@ static int find_sites(struct go_file *file, const struct go_table *table,
 		if (r)
 			return r;
 	}
-	r = go_site_find_call(file, &program->functions[GO_FUNCTION_NEWPROC_FUNC1],
-			      &program->functions[GO_FUNCTION_RUNQPUT], &program->newproc_runqput);
-	if (r)
-		return r;
-	r = go_site_find_call(file, &program->functions[GO_FUNCTION_GIN_HANDLE],
-			      &program->functions[GO_FUNCTION_GIN_NEXT], &program->gin_next);
+	r = find_calls(file, program);
 	if (r)
 		return r;
 	if (go_file_is_spent(file))

@@ -7,7 +7,7 @@
  *
  * Promised:
  * - A site is the first byte of an instruction, in an executable segment, of the kind its class
- *   says, with R14 (arm64 R28) the goroutine and, at every class but GO_SITE_CALL's and at
+ *   says, with R14 (arm64 R28) the goroutine and, at every class but those of calls and at
  *   returns, the function's arguments still in registers (ABIInternal).
  * - A doubt gives no site: 'class' is GO_SITE_NONE and 'reason' says why, in words for a user. The
  *   same holds for the returns of a function: all of them, or none and a reason.
@@ -77,6 +77,7 @@ enum go_site_class {
 	GO_SITE_STACK_B_LS, /* arm64: the same */
 	GO_SITE_CALL,       /* a CALL, or BL, within the function */
 	GO_SITE_BODY,       /* past the stack check and the frame's allocation: once a call */
+	GO_SITE_AFTER_CALL, /* behind a call within the function: its results are in registers */
 	_GO_SITE_MAX,
 };
 
@@ -274,6 +275,13 @@ struct go_program {
 	 * R1) the new goroutine, which has its goid already; its parent is curg of g0's m.
 	 */
 	struct go_site newproc_runqput;
+	/*
+	 * What a build with a profile leaves, where it has the callee's code in the caller. Behind
+	 * the call of runtime.newproc1 in runtime.newproc.func1: AX (arm64 R0) is the new goroutine.
+	 * Behind that of (*conn).readRequest in net/http.(*conn).serve: AX is the *response, 0 if
+	 * there is none.
+	 */
+	struct go_site newproc_begun, request_read;
 	struct go_site
 		gin_next; /* the call of gin's (*Context).Next in its (*Engine).handleHTTPRequest */
 	struct go_offset offsets[_GO_FIELD_MAX];

@@ -19,10 +19,10 @@
 
 #include "base/table.h"
 
-#define START_BYTES      64
-#define CODE_BYTES_MAX   (1 << 20) /* of a function; the largest seen has 30 KB */
-#define CALLER_BYTES_MAX 4096
-#define PADDING_BYTES    32 /* of NOPs before a RET */
+#define START_BYTES     64
+#define CODE_BYTES_MAX  (1 << 20) /* of a function; the largest seen has 30 KB */
+#define CODE_PART_BYTES 4096      /* that are looked through at a time */
+#define PADDING_BYTES   32        /* of NOPs before a RET */
 
 #define A64_RET 0xd65f03c0U
 
@@ -367,37 +367,86 @@ int go_site_find(struct go_file *file, const struct go_table *table,
 	return MIN(r, 0);
 }
 
-int go_site_find_call(struct go_file *file, const struct go_function_facts *caller,
-		      const struct go_function_facts *callee, struct go_site *ret_site)
+/* --- calls */
+
+struct calls {
+	unsigned int n;
+	uint64_t offset; /* of the last one, from the caller's start */
+};
+
+/* Those in a part of a function's code, which lies 'at' bytes into it. */
+static void count_calls(bool arm64, const uint8_t *code, size_t n, uint64_t address, uint64_t at,
+			uint64_t target, struct calls *calls)
 {
-	uint64_t size = MIN(caller->size, CALLER_BYTES_MAX), found = 0;
-	size_t step = is_arm64(file) ? 4 : 1, bytes = is_arm64(file) ? 4 : 5;
-	uint8_t code[CALLER_BYTES_MAX];
-	unsigned int n = 0;
+	size_t step = arm64 ? 4 : 1, bytes = arm64 ? 4 : 5;
+
+	for (size_t i = 0; i + bytes <= n; i += step) {
+		uint64_t pc = address + at + i, to;
+		uint32_t word = get_le32(code + i);
+
+		if (arm64 ? word >> 26 != 0x25 : code[i] != 0xe8)
+			continue;
+		to = arm64 ? pc + (uint64_t)((int64_t)(int32_t)(word << 6) >> 6) * 4
+			   : pc + 5 + (uint64_t)(int32_t)get_le32(code + i + 1);
+		if (to != target)
+			continue;
+		calls->offset = at + i;
+		calls->n++;
+	}
+}
+
+/* All of them: 0, ELF_SHORT, or a negative errno. */
+static int find_calls(struct go_file *file, const struct go_function_facts *caller,
+		      const struct go_function_facts *callee, struct calls *ret)
+{
+	/* What one part ends with may be the start of a call. */
+	const size_t overlap = is_arm64(file) ? 0 : 4;
+	uint8_t code[CODE_PART_BYTES];
+
+	*ret = (struct calls){0};
+	for (uint64_t at = 0; at + overlap < caller->size; at += sizeof(code) - overlap) {
+		size_t n = MIN(sizeof(code), caller->size - at);
+		int r = go_file_read(file, caller->offset + at, code, n);
+
+		if (r)
+			return r;
+		count_calls(is_arm64(file), code, n, caller->address, at, callee->address, ret);
+	}
+	return 0;
+}
+
+int go_site_count_calls(struct go_file *file, const struct go_function_facts *caller,
+			const struct go_function_facts *callee, unsigned int *ret_n)
+{
+	struct calls calls;
+	int r = find_calls(file, caller, callee, &calls);
+
+	*ret_n = r ? 0 : calls.n;
+	return MIN(r, 0);
+}
+
+int go_site_find_call(struct go_file *file, const struct go_function_facts *caller,
+		      const struct go_function_facts *callee, enum go_site_class class,
+		      struct go_site *ret_site)
+{
+	uint64_t length = class == GO_SITE_CALL ? 0 : is_arm64(file) ? 4 : 5;
+	struct calls calls;
 	int r;
 
 	*ret_site = no_site("caller or callee is not in the program");
 	if (caller->size == 0 || callee->size == 0)
 		return 0;
-	r = go_file_read(file, caller->offset, code, size);
+	r = find_calls(file, caller, callee, &calls);
 	if (r)
 		return MIN(r, 0);
-	for (uint64_t at = 0; at + bytes <= size; at += step) {
-		uint64_t pc = caller->address + at, target;
-		uint32_t word = get_le32(code + at);
-
-		if (is_arm64(file) ? word >> 26 != 0x25 : code[at] != 0xe8)
-			continue;
-		target = is_arm64(file) ? pc + (uint64_t)((int64_t)(int32_t)(word << 6) >> 6) * 4
-					: pc + 5 + (uint64_t)(int32_t)get_le32(code + at + 1);
-		if (target != callee->address)
-			continue;
-		found = at;
-		n++;
-	}
-	*ret_site =
-		n == 0  ? no_site("the call is not in the caller")
-		: n > 1 ? no_site("there are several such calls in the caller")
-			: (struct go_site){.class = GO_SITE_CALL, .offset = caller->offset + found};
+	if (calls.n == 0)
+		*ret_site = no_site("the call is not in the caller (a build with a profile?)");
+	else if (calls.n > 1)
+		*ret_site = no_site("there are several such calls in the caller");
+	else if (calls.offset + length >= caller->size)
+		*ret_site = no_site("the caller ends with the call");
+	else
+		*ret_site = (struct go_site){.class = class,
+					     .offset = caller->offset + calls.offset + length};
 	return 0;
 }

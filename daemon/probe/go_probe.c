@@ -33,7 +33,9 @@ static struct bpf_program *program_of(struct go_probe *g, enum go_probe_site sit
 	struct bpf_program *programs[] = {
 		[GO_PROBE_ROUND_TRIP] = g->skeleton->progs.go_round_trip,
 		[GO_PROBE_SERVE] = g->skeleton->progs.go_serve,
+		[GO_PROBE_READ] = g->skeleton->progs.go_read,
 		[GO_PROBE_BEGIN] = g->skeleton->progs.go_begin,
+		[GO_PROBE_BEGUN] = g->skeleton->progs.go_begun,
 		[GO_PROBE_END] = g->skeleton->progs.go_end,
 		[GO_PROBE_GIN] = g->skeleton->progs.go_gin,
 		[GO_PROBE_GIN_NEXT] = g->skeleton->progs.go_gin_next,

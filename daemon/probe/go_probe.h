@@ -72,9 +72,11 @@ struct go_probe_layout {
 enum go_probe_site {
 	GO_PROBE_ROUND_TRIP, /* net/http.(*persistConn).roundTrip */
 	GO_PROBE_SERVE,      /* net/http.serverHandler.ServeHTTP */
-	GO_PROBE_BEGIN,      /* the call of runtime.runqput in runtime.newproc.func1 */
-	GO_PROBE_END,        /* runtime.goexit0 */
-	GO_PROBE_GIN,        /* where each router has its object for a request */
+	GO_PROBE_READ,  /* or behind the call of (*conn).readRequest in net/http.(*conn).serve */
+	GO_PROBE_BEGIN, /* the call of runtime.runqput in runtime.newproc.func1 */
+	GO_PROBE_BEGUN, /* or behind that of runtime.newproc1 */
+	GO_PROBE_END,   /* runtime.goexit0 */
+	GO_PROBE_GIN,   /* where each router has its object for a request */
 	GO_PROBE_GIN_NEXT,
 	GO_PROBE_ECHO,
 	GO_PROBE_ECHO_5,

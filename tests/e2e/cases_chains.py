@@ -21,8 +21,8 @@ def java_chain(run, home=None, mode="same", threads=64, options=()):
     return front, back
 
 
-def go_chain(run, mode=()):
-    program = apps.go_chain()
+def go_chain(run, mode=(), program=None):
+    program = program or apps.go_chain()
     back = run.app("back", [program, "back", "{port}", "{log}"])
     front = run.app("front", [program, "front", "{port}", "{log}", back.port, *mode])
     return front, back

@@ -77,9 +77,9 @@ def judge_warmed(run, daemon, hops):
     return spans, expand(hops, run.read_logs())
 
 
-def warmed_chain(run, mode, hops=None, requests=5_000, **options):
+def warmed_chain(run, mode, hops=None, requests=5_000, program=None, **options):
     need("go")
-    front, back = go_chain(run, mode)
+    front, back = go_chain(run, mode, program)
     daemon = run.daemon()
     warm(front.port)
     run.load(front.port, scaled(requests), 64, traceparent=20)

@@ -40,6 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < _GO_FUNCTION_MAX; i++)
 		check_function(&program->functions[i], size);
 	check_site(&program->newproc_runqput, size);
+	check_site(&program->newproc_begun, size);
+	check_site(&program->request_read, size);
 	for (size_t i = 0; i < _GO_FIELD_MAX; i++)
 		assert(program->offsets[i].bytes < 1 << 20);
 	assert(memchr(program->version, '\0', sizeof(program->version)));

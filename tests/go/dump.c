@@ -96,6 +96,10 @@ static void print_program(const struct go_program *p)
 	}
 	printf("],\n\"newproc_runqput\": ");
 	print_site(&p->newproc_runqput);
+	printf(",\n\"newproc_begun\": ");
+	print_site(&p->newproc_begun);
+	printf(",\n\"request_read\": ");
+	print_site(&p->request_read);
 	printf(",\n\"fields\": [");
 	print_fields(p);
 	printf("],\n\"types\": [");

@@ -35,6 +35,8 @@ enum made_function {
 	MADE_ROUND_TRIP, /* a large frame, two RETs, NOPs before one of them */
 	MADE_SERVE_HTTP, /* no PUSHQ BP */
 	MADE_TLS_READ,   /* no check */
+	MADE_READ_REQUEST,
+	MADE_CONN_SERVE, /* calls MADE_READ_REQUEST, then MADE_SERVE_HTTP */
 	MADE_LEAF,       /* no frame */
 	_MADE_FUNCTION_MAX,
 };
@@ -46,6 +48,7 @@ struct made_go {
 	size_t functions[_MADE_FUNCTION_MAX + 1]; /* offsets in the file, and the end */
 	size_t sites[_MADE_FUNCTION_MAX];         /* where probes belong */
 	size_t call;                              /* of MADE_RUNQPUT */
+	size_t reading, serving;                  /* the calls in MADE_CONN_SERVE */
 	size_t returns[2];                        /* of MADE_ROUND_TRIP */
 	size_t table, names, stacks, entries;     /* of the function table */
 	size_t module;
@@ -166,6 +169,20 @@ static inline void made_code(struct made_go *m)
 	m->sites[MADE_TLS_READ] = m->functions[MADE_TLS_READ] + 4;
 	made_align(m, 32);
 
+	m->functions[MADE_READ_REQUEST] = MADE_CODE(
+		m, "\x49\x3b\x66\x10\x76\x09\x55\x48\x89\xe5\x90\x90\x90\x5d\xc3\xeb\xef");
+	m->sites[MADE_READ_REQUEST] = m->functions[MADE_READ_REQUEST] + 6;
+	made_align(m, 32);
+
+	m->functions[MADE_CONN_SERVE] = MADE_CODE(m, "\x49\x3b\x66\x10\x76\x10\x55\x48\x89\xe5"
+						     "\xe8\0\0\0\0\xe8\0\0\0\0\x5d\xc3\xeb\xe8");
+	m->sites[MADE_CONN_SERVE] = m->functions[MADE_CONN_SERVE] + 6;
+	m->reading = m->functions[MADE_CONN_SERVE] + 10;
+	m->serving = m->reading + 5;
+	made_put(m, m->reading + 1, m->functions[MADE_READ_REQUEST] - (m->reading + 5), 4);
+	made_put(m, m->serving + 1, m->functions[MADE_SERVE_HTTP] - (m->serving + 5), 4);
+	made_align(m, 32);
+
 	m->functions[MADE_LEAF] = MADE_CODE(m, "\x31\xc0\xc3");
 	made_align(m, 32);
 	m->functions[_MADE_FUNCTION_MAX] = m->n;
@@ -179,6 +196,8 @@ static const struct made_depth made_depths[_MADE_FUNCTION_MAX][10] = {
 		{{0, 19}, {8, 7}, {40, 4}, {8, 1}, {0, 1}, {8, 1}, {0, 7}, {8, 1}, {0, 2}},
 	[MADE_SERVE_HTTP] = {{0, 10}, {16, 4}, {0, 3}},
 	[MADE_TLS_READ] = {{0, 4}, {16, 4}, {0, 1}},
+	[MADE_READ_REQUEST] = {{0, 7}, {8, 7}, {0, 3}},
+	[MADE_CONN_SERVE] = {{0, 7}, {8, 14}, {0, 3}},
 	[MADE_LEAF] = {{0, 3}},
 };
 
@@ -204,6 +223,12 @@ static inline void made_words(struct made_go *m, enum made_function f, const uin
 	made_words(m, f, (const uint32_t[]){__VA_ARGS__}, \
 		   sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), site)
 
+/* BL */
+static inline void made_branch(struct made_go *m, size_t at, size_t to)
+{
+	made_put(m, at, 0x94000000 | (((to - at) / 4) & 0x3ffffff), 4);
+}
+
 static inline void made_code_arm64(struct made_go *m)
 {
 	m->n = MADE_TEXT;
@@ -213,8 +238,7 @@ static inline void made_code_arm64(struct made_go *m)
 	MADE_WORDS(m, MADE_NEWPROC, 2, MADE_LOAD_GUARD, 0xeb3063ff, 0x540000a9, MADE_PUSH,
 		   0x94000000 /* BL */, MADE_POP, MADE_RET, 0x17fffff9);
 	m->call = m->functions[MADE_NEWPROC] + 16;
-	made_put(m, m->call,
-		 0x94000000 | (((m->functions[MADE_RUNQPUT] - m->call) / 4) & 0x3ffffff), 4);
+	made_branch(m, m->call, m->functions[MADE_RUNQPUT]);
 	MADE_WORDS(m, MADE_ROUND_TRIP, 3, MADE_LOAD_GUARD, 0xd10203f1 /* SUB $128, RSP, R17 */,
 		   0xeb10023f /* CMP R16, R17 */, 0x540000e9, MADE_PUSH, MADE_POP, MADE_RET,
 		   MADE_POP, MADE_RET, 0xd503201f /* NOP */, 0x17fffff6);
@@ -224,6 +248,14 @@ static inline void made_code_arm64(struct made_go *m)
 		   0x910003f1 /* MOVD RSP, R17 */, 0xeb10023f, 0x54000089, MADE_PUSH, MADE_POP,
 		   MADE_RET, 0x17fffff9);
 	MADE_WORDS(m, MADE_TLS_READ, 1, MADE_PUSH, MADE_POP, MADE_RET);
+	MADE_WORDS(m, MADE_READ_REQUEST, 2, MADE_LOAD_GUARD, 0xeb3063ff, 0x54000089, MADE_PUSH,
+		   MADE_POP, MADE_RET, 0x17fffffa);
+	MADE_WORDS(m, MADE_CONN_SERVE, 2, MADE_LOAD_GUARD, 0xeb3063ff, 0x540000c9, MADE_PUSH,
+		   0x94000000 /* BL */, 0x94000000, MADE_POP, MADE_RET, 0x17fffff8);
+	m->reading = m->functions[MADE_CONN_SERVE] + 16;
+	m->serving = m->reading + 4;
+	made_branch(m, m->reading, m->functions[MADE_READ_REQUEST]);
+	made_branch(m, m->serving, m->functions[MADE_SERVE_HTTP]);
 	MADE_WORDS(m, MADE_LEAF, 0, MADE_RET);
 	m->functions[_MADE_FUNCTION_MAX] = m->n;
 	assert(m->n <= MADE_TEXT_END);
@@ -236,6 +268,8 @@ static const struct made_depth made_depths_arm64[_MADE_FUNCTION_MAX][10] = {
 	[MADE_ROUND_TRIP] = {{0, 5}, {16, 1}, {0, 1}, {16, 1}, {0, 1}, {16, 1}, {0, 1}},
 	[MADE_SERVE_HTTP] = {{0, 5}, {16, 1}, {0, 2}},
 	[MADE_TLS_READ] = {{0, 1}, {16, 1}, {0, 1}},
+	[MADE_READ_REQUEST] = {{0, 4}, {16, 1}, {0, 2}},
+	[MADE_CONN_SERVE] = {{0, 4}, {16, 3}, {0, 2}},
 	[MADE_LEAF] = {{0, 1}},
 };
 
@@ -249,6 +283,8 @@ static inline void made_table(struct made_go *m)
 		"net/http.(*persistConn).roundTrip",
 		"net/http.serverHandler.ServeHTTP",
 		"crypto/tls.(*Conn).Read",
+		"net/http.(*conn).readRequest",
+		"net/http.(*conn).serve",
 		"main.leaf",
 	};
 	bool is_old = m->options.format == MADE_1_16;

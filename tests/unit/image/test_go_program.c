@@ -18,16 +18,17 @@
 static const enum go_function function_ids[_MADE_FUNCTION_MAX] = {
 	[MADE_RUNQPUT] = GO_FUNCTION_RUNQPUT,       [MADE_NEWPROC] = GO_FUNCTION_NEWPROC_FUNC1,
 	[MADE_ROUND_TRIP] = GO_FUNCTION_ROUND_TRIP, [MADE_SERVE_HTTP] = GO_FUNCTION_SERVE_HTTP,
-	[MADE_TLS_READ] = GO_FUNCTION_TLS_READ,     [MADE_LEAF] = _GO_FUNCTION_MAX,
+	[MADE_TLS_READ] = GO_FUNCTION_TLS_READ,     [MADE_READ_REQUEST] = GO_FUNCTION_READ_REQUEST,
+	[MADE_CONN_SERVE] = GO_FUNCTION_CONN_SERVE, [MADE_LEAF] = _GO_FUNCTION_MAX,
 };
 
 static void check_functions(const struct go_program *p, const struct made_go *m)
 {
 	static const enum go_site_class all_classes[2][MADE_LEAF] = {
-		{GO_SITE_PUSH_BP, GO_SITE_PUSH_BP, GO_SITE_PUSH_BP, GO_SITE_STACK_JCC,
-		 GO_SITE_BODY},
+		{GO_SITE_PUSH_BP, GO_SITE_PUSH_BP, GO_SITE_PUSH_BP, GO_SITE_STACK_JCC, GO_SITE_BODY,
+		 GO_SITE_PUSH_BP, GO_SITE_PUSH_BP},
 		{GO_SITE_STACK_B_LS, GO_SITE_STACK_B_LS, GO_SITE_STACK_B_LS, GO_SITE_STACK_B_LS,
-		 GO_SITE_BODY},
+		 GO_SITE_BODY, GO_SITE_STACK_B_LS, GO_SITE_STACK_B_LS},
 	};
 	const enum go_site_class *classes = all_classes[m->options.is_arm64];
 	const struct go_function_facts *f;
@@ -49,6 +50,9 @@ static void check_functions(const struct go_program *p, const struct made_go *m)
 	assert_int_equal(f->returns[1], m->returns[1]);
 	assert_int_equal(p->newproc_runqput.class, GO_SITE_CALL);
 	assert_int_equal(p->newproc_runqput.offset, m->call);
+	assert_int_equal(p->request_read.class, GO_SITE_AFTER_CALL);
+	assert_int_equal(p->request_read.offset, m->serving);
+	assert_int_equal(p->newproc_begun.class, GO_SITE_NONE);
 
 	f = &p->functions[GO_FUNCTION_TLS_WRITE];
 	assert_false(f->is_found);
@@ -214,7 +218,7 @@ static void test_arguments_on_stack(void **state)
 
 	/* The goroutine was not in R14 then: no function checks its stack by it. */
 	made_go_build(&m, &(struct made_options){.format = MADE_1_16});
-	for (size_t i = MADE_RUNQPUT; i <= MADE_SERVE_HTTP; i++)
+	for (size_t i = MADE_RUNQPUT; i <= MADE_CONN_SERVE; i++)
 		made_put(&m, m.functions[i] + (i == MADE_ROUND_TRIP ? 8 : 0), 0x48, 1);
 	amd64 = read_made(&m);
 	assert_string_equal(amd64->reason, reason);
@@ -283,7 +287,8 @@ static void test_call(void **state)
 	made_put(&m, m.call + 1, 1, 1);
 	none = read_made(&m);
 	assert_int_equal(none->newproc_runqput.class, GO_SITE_NONE);
-	assert_string_equal(none->newproc_runqput.reason, "the call is not in the caller");
+	assert_string_equal(none->newproc_runqput.reason,
+			    "the call is not in the caller (a build with a profile?)");
 
 	made_go_build(&m, &(struct made_options){.format = MADE_1_26});
 	made_put(&m, m.call + 10, 0xe8, 1);
@@ -291,6 +296,27 @@ static void test_call(void **state)
 	two = read_made(&m);
 	assert_string_equal(two->newproc_runqput.reason,
 			    "there are several such calls in the caller");
+}
+
+/* As a build with a profile: (*conn).serve has the code of ServeHTTP, which others may still call. */
+static void test_inlined(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_(go_program_freep) struct go_program *p = NULL;
+		static struct made_go m;
+		const struct go_site *site;
+
+		made_go_build(&m, &(struct made_options){.format = MADE_1_26, .is_arm64 = i});
+		made_put(&m, m.serving, i ? 0xd503201f : 0x90, i ? 4 : 1);
+		p = read_made(&m);
+		site = &p->functions[GO_FUNCTION_SERVE_HTTP].site;
+		assert_true(p->functions[GO_FUNCTION_SERVE_HTTP].is_found);
+		assert_int_equal(site->class, GO_SITE_NONE);
+		assert_non_null(strstr(site->reason, "without a call of serverHandler.ServeHTTP"));
+		assert_int_equal(p->request_read.class, GO_SITE_AFTER_CALL);
+		assert_int_equal(p->request_read.offset, m.serving);
+	}
 }
 
 /* A field that is not where sizes and alignments put it, or of another kind, is not believed. */
@@ -542,6 +568,8 @@ static void check_real_code(const char *path, const struct go_program *p)
 		}
 	}
 	assert_int_equal(p->newproc_runqput.class, GO_SITE_CALL);
+	assert_int_equal(p->newproc_begun.class, GO_SITE_AFTER_CALL);
+	assert_int_equal(p->request_read.class, GO_SITE_AFTER_CALL);
 }
 
 static void check_real(const char *path, const char *directory)
@@ -610,6 +638,7 @@ int main(void)
 		cmocka_unit_test(test_unusual_start),
 		cmocka_unit_test(test_two_of_a_name),
 		cmocka_unit_test(test_call),
+		cmocka_unit_test(test_inlined),
 		cmocka_unit_test(test_damaged_types),
 		cmocka_unit_test(test_other_kind),
 		cmocka_unit_test(test_contradicting_types),
