@@ -519,6 +519,7 @@ static int start_event_loop(struct daemon *d)
 	sigaddset(&signals, SIGINT);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGIO, SIG_IGN); /* of leases (probe/file_lease.h), which are looked at anyway */
 
 	r = sd_event_new(&d->event);
 	if (r >= 0)

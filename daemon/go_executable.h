@@ -14,8 +14,11 @@
 #include <stdint.h>
 
 #include "base/table.h"
+#include "probe/file_lease.h"
 #include "probe/go_probe.h"
 #include "probe/real_file.h"
+
+#define GO_EXECUTABLE_CODE_BYTES 16 /* at each site */
 
 /* A file as a process shows it. */
 struct go_shown {
@@ -23,6 +26,7 @@ struct go_shown {
 	uint64_t
 		changed_ns; /* becomes another one when an overlay copies the file to its upper layer */
 	uint64_t mount;     /* 0: the kernel does not tell (before Linux 5.8) */
+	uint64_t bytes, written_ns; /* its size, and when it was last written to */
 };
 
 /* A process. */
@@ -53,11 +57,16 @@ struct go_executable {
 	const char *why_not_children; /* the same of calls by goroutines that a handler starts */
 
 	uint64_t sites[_GO_PROBE_SITE_MAX]; /* 0: none */
-	unsigned int wanted;                /* bits of enum go_probe_site: are to be probed */
+	/* What was read: what is probed must still be it. */
+	uint64_t bytes, written_ns;
+	uint8_t code[_GO_PROBE_SITE_MAX][GO_EXECUTABLE_CODE_BYTES];
+	unsigned int wanted; /* bits of enum go_probe_site: are to be probed */
 	struct uprobe *uprobes[_GO_PROBE_SITE_MAX];
-	uint64_t mount; /* that they were made through */
-	bool is_lost;   /* it has been counted that they are wanted and not there */
-	bool is_short;  /* some could not be made for want of file descriptors; counted */
+	uint64_t mount;           /* that they were made through */
+	struct file_lease *lease; /* as long as there are any; NULL: there are none */
+	bool is_lost;             /* it has been counted that they are wanted and not there */
+	bool is_short;            /* some could not be made for want of file descriptors; counted */
+	bool is_written; /* they were taken away since the file was opened for writing; counted */
 
 	struct go_user *oldest, *newest; /* processes, by when they were met */
 };
@@ -65,11 +74,18 @@ struct go_executable {
 /* Opens what a process runs. Returns a file descriptor or a negative errno. */
 int go_executable_open(uint32_t pid, struct go_shown *ret);
 
+/* Notes what the file is, once its sites are known: 'fd' was opened as 'shown'. */
+void go_executable_note(struct go_executable *e, int fd, const struct go_shown *shown);
+
+/* Whether a file that was shown so has what was noted, as far as that tells. */
+bool go_executable_is_noted(const struct go_executable *e, const struct go_shown *shown);
+
 /*
  * Makes the links that are wanted and not there, through 'fd', which is the executable as a process
  * showed it. Where the others were made through another mount all are made anew, and those taken
- * away. All or nothing: returns 0 or a negative errno; -EMFILE: none were left for them, which may
- * be otherwise later.
+ * away. All or nothing: returns 0 or a negative errno. Otherwise later may be -EMFILE: no file
+ * descriptors were left; -EAGAIN: somebody writes to it, or waits for that. -ESTALE: it is not the
+ * file that was read. -ENOLCK: it could be written to under the probes, 'why_not' says why.
  */
 int go_executable_attach(struct go_executable *e, int fd, uint64_t mount);
 
@@ -78,6 +94,12 @@ int go_executable_attach_by(struct go_executable *e, const struct go_user *user)
 
 /* Takes all links away. */
 void go_executable_detach(struct go_executable *e);
+
+/* Does so where somebody waits for the file to write to it. Call it several times a second. */
+void go_executable_tick(struct go_executable *e);
+
+/* Another program has been written to the file: this one has no links any more. */
+void go_executable_abandon(struct go_executable *e);
 
 void go_executable_join(struct go_executable *e, struct go_user *user);
 /* Its links go to another mount if they have to. */

@@ -93,20 +93,26 @@ static struct go_view *find_view(const struct go_units *u, const struct go_shown
 		struct go_view *v = container_of(node, struct go_view, node);
 
 		if (v->shown.device == shown->device && v->shown.inode == shown->inode &&
-		    (!u->finder || v->shown.changed_ns == shown->changed_ns))
+		    (!u->finder || v->shown.changed_ns == shown->changed_ns) &&
+		    v->shown.bytes == shown->bytes && v->shown.written_ns == shown->written_ns)
 			return v;
 	}
 	return NULL;
 }
 
-static struct go_executable *find_executable(const struct go_units *u, const struct real_file *real)
+/* Where a file has been written to there is one for what it was, as long as somebody runs that. */
+static struct go_executable *find_executable(const struct go_units *u, const struct real_file *real,
+					     const struct go_shown *shown)
 {
 	table_for_each_match(node, &u->executables, table_hash(real, sizeof(*real)))
 	{
 		struct go_executable *e = container_of(node, struct go_executable, node);
 
-		if (e->finder && real_file_equal(&e->real, real))
+		if (!e->finder || !real_file_equal(&e->real, real))
+			continue;
+		if (go_executable_is_noted(e, shown))
 			return e;
+		go_executable_abandon(e);
 	}
 	return NULL;
 }
@@ -250,7 +256,7 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 		e->wanted = before;
 		return; /* it has ended, or executed something else */
 	}
-	if (r == -EMFILE) {
+	if (r == -EMFILE || r == -EAGAIN) {
 		e->wanted = before;
 		return; /* again in a second (follow_short()), if there are file descriptors then */
 	}
@@ -264,8 +270,11 @@ static void follow_children(struct go_units *u, const struct go_user *user)
 	(void)go_probe_set_layout(u->probe, e->layout, &e->facts);
 }
 
-/* Looks into the file and sets it up. Returns 0, also where it cannot be used, or -ENOMEM. */
-static int set_up(struct go_units *u, struct go_executable *e, int fd)
+/*
+ * Looks into the file, which was opened as 'shown', and sets it up. Returns 0, also where it cannot
+ * be used, or -ENOMEM.
+ */
+static int set_up(struct go_units *u, struct go_executable *e, int fd, const struct go_shown *shown)
 {
 	const struct go_program *program;
 	int r;
@@ -300,12 +309,19 @@ static int set_up(struct go_units *u, struct go_executable *e, int fd)
 	e->why_not = want_calls(e, program);
 	want_routers(e, program);
 	e->why_not_children = why_not_children(program);
+	go_executable_note(e, fd, shown);
 	return 0;
 }
 
-static int executable_new(struct go_units *u, int fd, const struct real_file *real,
-			  struct go_executable **ret)
+struct found {
+	int fd;
+	const struct go_shown *shown;
+	const struct real_file *real; /* NULL: not known */
+};
+
+static int executable_new(struct go_units *u, const struct found *found, struct go_executable **ret)
 {
+	const struct real_file *real = found->real;
 	struct go_executable *e = calloc(1, sizeof(*e));
 	uint64_t hash;
 	int r;
@@ -324,7 +340,7 @@ static int executable_new(struct go_units *u, int fd, const struct real_file *re
 		free(e);
 		return r;
 	}
-	r = set_up(u, e, fd);
+	r = set_up(u, e, found->fd, found->shown);
 	if (r < 0) {
 		release_executable(u, e);
 		return r;
@@ -334,20 +350,25 @@ static int executable_new(struct go_units *u, int fd, const struct real_file *re
 }
 
 /* What is behind the file, with one more view. */
-static int take_executable(struct go_units *u, int fd, struct go_executable **ret)
+static int take_executable(struct go_units *u, int fd, const struct go_shown *shown,
+			   struct go_executable **ret)
 {
+	struct found found = {.fd = fd, .shown = shown};
+	struct go_executable *e;
 	struct real_file real;
 
 	if (!u->finder)
-		return executable_new(u, fd, NULL, ret);
+		return executable_new(u, &found, ret);
 	if (real_file_find(u->finder, fd, &real) < 0) {
 		metrics_increment(METRIC_GO_FILES_UNKNOWN);
-		return executable_new(u, fd, NULL, ret);
+		return executable_new(u, &found, ret);
 	}
-	*ret = find_executable(u, &real);
-	if (!*ret)
-		return executable_new(u, fd, &real, ret);
-	(*ret)->views++;
+	found.real = &real;
+	e = find_executable(u, &real, shown);
+	if (!e)
+		return executable_new(u, &found, ret);
+	e->views++;
+	*ret = e;
 	return 0;
 }
 
@@ -367,7 +388,7 @@ static int take_view(struct go_units *u, int fd, const struct go_shown *shown, s
 		return -ENOMEM;
 	v->shown = *shown;
 	v->users = 1;
-	r = take_executable(u, fd, &v->executable);
+	r = take_executable(u, fd, shown, &v->executable);
 	if (r < 0) {
 		free(v);
 		return r;
@@ -391,10 +412,11 @@ static void attach_first(struct go_executable *e, int fd, uint64_t mount)
 		return;
 	r = go_executable_attach(e, fd, mount);
 	/* What is short of file descriptors is tried again (go_executable_repair()). */
-	if (r == 0 || r == -EMFILE || e->oldest)
+	if (r == 0 || r == -EMFILE || r == -EAGAIN || r == -ESTALE || e->oldest)
 		return;
 	e->wanted = 0;
-	e->why_not = "the kernel refused the probe in its HTTP client";
+	if (r != -ENOLCK)
+		e->why_not = "the kernel refused the probe in its HTTP client";
 }
 
 /*
@@ -508,6 +530,13 @@ static int follow_short(struct table_node *node, void *userdata)
 	return user->executable->is_short ? follow_orphans(node, userdata) : 0;
 }
 
+static int tick(struct table_node *node, void *userdata)
+{
+	(void)userdata;
+	go_executable_tick(container_of(node, struct go_executable, node));
+	return 0;
+}
+
 static int repair(struct table_node *node, void *userdata)
 {
 	(void)userdata;
@@ -519,6 +548,7 @@ void go_units_tick(struct go_units *u, uint64_t now_ns)
 {
 	if (!u->probe)
 		return;
+	table_walk(&u->executables, tick, NULL);
 	if (go_probe_has_orphans(u->probe))
 		table_walk(&u->users, follow_orphans, u);
 	if (now_ns < u->sweep_ns)
@@ -535,6 +565,8 @@ const char *go_units_why_not(const struct go_units *u, uint32_t proc_id)
 
 	if (!user)
 		return "its executable could not be read";
+	if (user->executable->is_written)
+		return "its executable file has been opened for writing since it was begun";
 	if (user->executable->is_lost)
 		return "no process could give its file for the probes when their mount's last one "
 		       "ended";

@@ -97,6 +97,8 @@
 	  "probes of a Go program made anew through another container, as the one had ended")      \
 	X(METRIC_GO_PROBES_LOST, "go_probes_lost",                                                 \
 	  "probes of a Go program that no other container could give its file for")                \
+	X(METRIC_GO_FILES_WRITTEN, "go_files_written",                                             \
+	  "Go programs without probes since their file was opened for writing")                    \
 	X(METRIC_GO_FILES_UNKNOWN, "go_files_unknown",                                             \
 	  "Go programs that may share probes and do not: the file behind theirs was not found")    \
 	X(METRIC_GO_PROBES_NO_DESCRIPTORS, "go_probes_no_descriptors",                             \

@@ -152,15 +152,15 @@ int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_pro
 				    sizeof(value), BPF_ANY);
 }
 
-int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
-		    struct uprobe **ret)
+int go_probe_attach(struct go_probe *g, const struct go_probe_place *place, struct uprobe **ret)
 {
 	return uprobe_attach(
 		&(struct uprobe_options){
-			.program = program_of(g, site),
+			.program = program_of(g, place->site),
 			.way = g->way,
-			.fd = fd,
-			.offsets = &offset,
+			.fd = place->fd,
+			.lease = place->lease,
+			.offsets = &place->offset,
 			.n_offsets = 1,
 		},
 		ret);

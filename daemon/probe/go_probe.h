@@ -88,9 +88,15 @@ enum go_probe_site {
 /* For processes that are set with this number from now on. Returns 0 or a negative errno. */
 int go_probe_set_layout(struct go_probe *g, uint32_t number, const struct go_probe_layout *layout);
 
-/* Probes one place of the file. Returns 0 or a negative errno. */
-int go_probe_attach(struct go_probe *g, int fd, enum go_probe_site site, uint64_t offset,
-		    struct uprobe **ret);
+struct go_probe_place {
+	int fd;                   /* the file */
+	struct file_lease *lease; /* see struct uprobe_options */
+	enum go_probe_site site;
+	uint64_t offset;
+};
+
+/* Probes one place of a file. Returns 0 or a negative errno. */
+int go_probe_attach(struct go_probe *g, const struct go_probe_place *place, struct uprobe **ret);
 
 /* Takes the uprobe over; it is gone some time after. NULL is allowed. */
 void go_probe_detach(struct go_probe *g, struct uprobe *u);

@@ -34,6 +34,7 @@ struct link_create_uprobe_multi {
 };
 
 struct uprobe {
+	struct file_lease *lease;
 	int fd; /* of a uprobe_multi link, else -1 */
 	size_t n_links;
 	struct bpf_link *links[];
@@ -143,6 +144,7 @@ int uprobe_attach(const struct uprobe_options *o, struct uprobe **ret)
 		u->fd = link_multi(bpf_program__fd(o->program), o->fd, o->offsets, o->n_offsets);
 	if (r < 0 || (o->way == UPROBE_MULTI && u->fd < 0))
 		return r < 0 ? r : u->fd;
+	u->lease = file_lease_ref(o->lease);
 	*ret = TAKE_PTR(u);
 	return 0;
 }
@@ -155,6 +157,8 @@ void uprobe_detach(struct uprobe *u)
 		bpf_link__destroy(u->links[i]);
 	if (u->fd >= 0)
 		close(u->fd);
+	/* The last: now others may write to it. */
+	file_lease_unref(u->lease);
 	free(u);
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/util.h"
+#include "probe/file_lease.h"
 
 /* Programs must be loaded for the way they will be attached. */
 enum uprobe_way { UPROBE_NONE, UPROBE_PERF, UPROBE_MULTI };
@@ -27,8 +28,9 @@ struct uprobe;
 struct uprobe_options {
 	struct bpf_program *program; /* loaded, kind "uprobe" */
 	enum uprobe_way way;
-	int fd;                  /* of the file, which may have been deleted */
-	const uint64_t *offsets; /* in the file */
+	int fd;                   /* of the file, which may have been deleted */
+	struct file_lease *lease; /* is kept until the probe is gone; NULL: nobody writes to it */
+	const uint64_t *offsets;  /* in the file */
 	size_t n_offsets;
 };
 

@@ -186,7 +186,12 @@ static void test_probe_is_there(void **state)
 	assert_true(text != MAP_FAILED);
 	assert_int_equal(start_probes(&probe, &go), 0);
 	assert_int_equal(text[1024], nops);
-	assert_int_equal(go_probe_attach(go, a, GO_PROBE_ROUND_TRIP, 4096, &uprobe), 0);
+	assert_int_equal(go_probe_attach(go,
+					 &(struct go_probe_place){.fd = a,
+								  .site = GO_PROBE_ROUND_TRIP,
+								  .offset = 4096},
+					 &uprobe),
+			 0);
 	assert_true(text[1024] != nops);
 	go_probe_detach(go, uprobe);
 	go_probe_free(go);

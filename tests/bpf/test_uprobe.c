@@ -3,8 +3,11 @@
  * away without a wait, and then every byte is what it was. The files are of instructions that do
  * nothing; nobody runs them.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +99,67 @@ static int teardown(void **state)
 	return 0;
 }
 
+static struct uprobe *attach(int fd, struct file_lease *lease, uint64_t offset)
+{
+	struct go_probe_place place = {
+		.fd = fd,
+		.lease = lease,
+		.site = GO_PROBE_ROUND_TRIP,
+		.offset = offset,
+	};
+	struct uprobe *uprobe = NULL;
+
+	assert_int_equal(go_probe_attach(go, &place, &uprobe), 0);
+	return uprobe;
+}
+
+/* As cp(1) does: what was there is gone before anything is written. Returns what was changed then. */
+static void *write_anew(void *userdata)
+{
+	struct mapped *m = userdata;
+	int fd = open(m->path, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(changed(m), 0);
+	close(fd);
+	return NULL;
+}
+
+/* Who wants to write to a file with probes in it does so when they are gone. */
+static void test_file_that_is_written_to(void **state)
+{
+	struct mapped m = make_file("w");
+	struct file_lease *lease;
+	struct uprobe *uprobe;
+	pthread_t writer;
+	int fd;
+
+	(void)state;
+	signal(SIGIO, SIG_IGN);
+	assert_int_equal(file_lease_new(m.fd, &lease), -EAGAIN);
+	munmap(m.text, FILE_BYTES);
+	close(m.fd);
+	m.fd = open(m.path, O_RDONLY | O_CLOEXEC);
+	fd = open(m.path, O_RDONLY | O_CLOEXEC);
+	assert_true(m.fd >= 0 && fd >= 0);
+	m.text = mmap(NULL, FILE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, m.fd, 0);
+	assert_true(m.text != MAP_FAILED);
+	assert_int_equal(file_lease_new(fd, &lease), 0);
+	close(fd);
+	uprobe = attach(m.fd, lease, 4096);
+	assert_true(file_lease_is_whole(lease));
+	assert_int_equal(pthread_create(&writer, NULL, write_anew, &m), 0);
+	while (file_lease_is_whole(lease))
+		usleep(1000);
+	assert_int_equal(changed(&m), 1);
+	file_lease_unref(lease);
+	usleep(50000);
+	assert_int_equal(changed(&m), 1);
+	go_probe_detach(go, uprobe);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	drop_file(&m);
+}
+
 /* Its name is another file's by now, whose instructions are others. */
 static void test_file_that_was_replaced(void **state)
 {
@@ -104,7 +168,7 @@ static void test_file_that_was_replaced(void **state)
 
 	(void)state;
 	assert_int_equal(rename(b.path, a.path), 0);
-	assert_int_equal(go_probe_attach(go, a.fd, GO_PROBE_ROUND_TRIP, 4096, &uprobe), 0);
+	uprobe = attach(a.fd, NULL, 4096);
 	assert_int_equal(changed(&a), 1);
 	assert_int_equal(changed(&b), 0);
 	go_probe_detach(go, uprobe);
@@ -121,8 +185,7 @@ static void test_detach_takes_no_time(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < PROBES; i++)
-		assert_int_equal(
-			go_probe_attach(go, m.fd, GO_PROBE_ROUND_TRIP, i * 64, &uprobes[i]), 0);
+		uprobes[i] = attach(m.fd, NULL, i * 64);
 	assert_int_equal(changed(&m), PROBES);
 	start = now_ns(CLOCK_MONOTONIC);
 	for (unsigned int i = 0; i < PROBES; i++)
@@ -141,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file_that_was_replaced),
+		cmocka_unit_test(test_file_that_is_written_to),
 		cmocka_unit_test(test_detach_takes_no_time),
 	};
 

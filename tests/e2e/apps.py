@@ -135,6 +135,13 @@ def go_chain_inlined(name, profile):
                           "."], cwd=source)
 
 
+def go_chain_pie():
+    source, product = SOURCES / "go", CACHE / "chain-pie"
+    return build(product, [*source.glob("*.go"), source / "go.mod", SOURCES / "witness/witness.go"],
+                 lambda: ["go", "build", "-p=1", "-buildvcs=false", "-buildmode=pie", "-overlay", go_overlay(), "-o", product,
+                          "."], cwd=source)
+
+
 def go_bytes():
     source = SOURCES / "gobytes"
     return build(CACHE / "bytes", [*source.glob("*.go"), source / "go.mod"],

@@ -58,11 +58,11 @@ def is_warming(span):
     return any("warm-" in str(span["attributes"].get(name)) for name in ("url.path", "url.full"))
 
 
-def warm(port, prefix="/x/"):
+def warm(port, prefix="/x/", name="warm"):
     """Goroutines are followed only when one was seen to call; what came before is not judged."""
     for n in range(4):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{prefix}warm-{n}", timeout=10).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{prefix}{name}-{n}", timeout=10).close()
         except urllib.error.HTTPError:
             pass  # the back end's statuses follow from the id
     time.sleep(0.5)
