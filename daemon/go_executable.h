@@ -33,7 +33,8 @@ struct go_shown {
 struct go_user {
 	struct table_node node; /* by proc_id */
 	uint32_t proc_id, pid;
-	uint64_t bias;
+	uint64_t bias;   /* what to add to the addresses of its file */
+	bool lacks_bias; /* that is not known */
 	struct go_shown shown;
 	struct go_view *view; /* go_units.c */
 	struct go_executable *executable;
@@ -49,9 +50,10 @@ struct go_executable {
 
 	uint32_t layout; /* 0: its goroutines cannot be told */
 	bool is_pie;
-	uint64_t text_address, text_offset; /* of its code, in memory and in the file, unbiased */
-	uint64_t text_bytes;                /* 0: not known */
-	bool is_followed; /* requests are followed into goroutines, or it was tried */
+	uint64_t entry;        /* of its ELF header */
+	uint64_t text_address; /* of its code, unbiased */
+	uint64_t text_bytes;   /* 0: not known */
+	bool is_followed;      /* requests are followed into goroutines, or it was tried */
 	struct go_probe_layout facts;
 	const char *why_not;          /* NULL: its calls have parents */
 	const char *why_not_children; /* the same of calls by goroutines that a handler starts */

@@ -14,6 +14,7 @@
 #include "image/go_program.h"
 #include "metrics/metrics.h"
 #include "probe/go_probe.h"
+#include "probe/load_bias.h"
 #include "probe/real_file.h"
 
 #define PROGRAMS_MAX 64 /* in the cache; each is some kilobytes */
@@ -292,7 +293,7 @@ static int set_up(struct go_units *u, struct go_executable *e, int fd, const str
 	}
 	e->is_pie = program->is_pie;
 	e->text_address = program->text_address;
-	e->text_offset = program->text_offset;
+	e->entry = program->entry;
 	e->text_bytes = program->reason ? 0 : program->text_bytes;
 	if (!go_layout_has_goroutines(program)) {
 		e->why_not = "the fields of its runtime are not known";
@@ -419,35 +420,6 @@ static void attach_first(struct go_executable *e, int fd, uint64_t mount)
 		e->why_not = "the kernel refused the probe in its HTTP client";
 }
 
-/*
- * What to add to the program's addresses, which need not begin at 0 (Go's linker lets them begin at
- * 4 MiB): found by the mapping of its code. Linux 6.1 shows that with the number of the file behind
- * an overlay's, 6.12 with the overlay's.
- */
-static uint64_t load_bias(const struct go_user *user)
-{
-	const struct go_executable *e = user->view->executable;
-	unsigned long long start, end, offset, inode;
-	uint64_t bias = 0;
-	char path[64], line[256];
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%u/maps", user->pid);
-	maps = fopen(path, "re");
-	while (maps && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%llx-%llx %*s %llx %*s %llu", &start, &end, &offset, &inode) != 4)
-			break;
-		if (e->text_offset >= offset && e->text_offset - offset < end - start &&
-		    (inode == user->shown.inode || (e->finder && inode == e->real.number))) {
-			bias = start + (e->text_offset - offset) - e->text_address;
-			break;
-		}
-	}
-	if (maps)
-		fclose(maps);
-	return bias;
-}
-
 static int user_new(struct go_units *u, const struct process *p, struct go_user **ret)
 {
 	_cleanup_(freep) struct go_user *user = calloc(1, sizeof(*user));
@@ -470,7 +442,8 @@ static int user_new(struct go_units *u, const struct process *p, struct go_user 
 		return r;
 	}
 	if (user->view->executable->is_pie)
-		user->bias = load_bias(user);
+		user->lacks_bias =
+			!load_bias_find(user->pid, user->view->executable->entry, &user->bias);
 	attach_first(user->view->executable, fd, user->shown.mount);
 	go_executable_join(user->view->executable, user);
 	*ret = TAKE_PTR(user);
@@ -488,9 +461,11 @@ int go_units_add(struct go_units *u, const struct process *p, struct go_facts *r
 		if (r < 0)
 			return r == -ENOMEM ? r : 0; /* it has ended meanwhile */
 	}
+	if (user->lacks_bias)
+		return 0;
 	ret->layout = user->executable->layout;
 	ret->bias = user->bias;
-	if (user->executable->text_bytes && (user->bias || !user->executable->is_pie)) {
+	if (user->executable->text_bytes) {
 		ret->text = user->executable->text_address + user->bias;
 		ret->text_bytes = user->executable->text_bytes;
 	}
@@ -565,6 +540,8 @@ const char *go_units_why_not(const struct go_units *u, uint32_t proc_id)
 
 	if (!user)
 		return "its executable could not be read";
+	if (user->lacks_bias)
+		return "where it was loaded cannot be read from its auxiliary vector";
 	if (user->executable->is_written)
 		return "its executable file has been opened for writing since it was begun";
 	if (user->executable->is_lost)

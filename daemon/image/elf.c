@@ -162,6 +162,7 @@ int elf_image_open(int fd, struct elf_image *ret)
 	image.is_64bit = true;
 	image.type = header.e_type;
 	image.machine = header.e_machine;
+	image.entry = header.e_entry;
 	r = read_segments(&image, &header);
 	if (r < 0)
 		return r;

@@ -33,6 +33,7 @@ struct elf_image {
 	bool has_interpreter;
 	uint16_t type;              /* ET_EXEC, ET_DYN */
 	uint16_t machine;           /* EM_X86_64, EM_AARCH64 */
+	uint64_t entry;             /* address of the first instruction */
 	struct elf_section dynamic; /* PT_DYNAMIC; size 0: none */
 	size_t n_notes;
 	struct elf_section notes[ELF_NOTES_MAX];

@@ -164,6 +164,7 @@ static int read_functions(struct go_file *file, struct go_program *program,
 {
 	const struct elf_image *image = go_file_image(file);
 	const char *reason;
+	uint64_t offset;
 	int r;
 
 	if (image->machine != EM_X86_64 && image->machine != EM_AARCH64) {
@@ -180,7 +181,7 @@ static int read_functions(struct go_file *file, struct go_program *program,
 	program->text_address = ret_table->text;
 	program->text_bytes = ret_table->end_text - ret_table->text;
 	if (ret_table->quantum != (program->is_arm64 ? 4 : 1) ||
-	    elf_image_offset_of(image, ret_table->text, 1, &program->text_offset)) {
+	    elf_image_offset_of(image, ret_table->text, 1, &offset)) {
 		give_up(program, "the program's function table is another machine's");
 		return 0;
 	}
@@ -223,6 +224,7 @@ int go_read(struct go_file *file, const struct go_program_options *options,
 	program->is_arm64 = image->machine == EM_AARCH64;
 	program->is_pie = image->type == ET_DYN;
 	program->file_bytes = image->size;
+	program->entry = image->entry;
 	memcpy(program->version, facts.go_version, sizeof(program->version));
 	r = read_functions(file, program, &table);
 	if (r)
@@ -244,7 +246,7 @@ int go_read_check(struct go_file *file, const struct go_program *program)
 {
 	const struct elf_image *image = go_file_image(file);
 
-	if (program->file_bytes != image->size ||
+	if (program->file_bytes != image->size || program->entry != image->entry ||
 	    program->is_arm64 != (image->machine == EM_AARCH64) ||
 	    program->is_pie != (image->type == ET_DYN))
 		return 0;

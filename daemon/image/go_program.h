@@ -264,10 +264,10 @@ struct go_program {
 	char version[IMAGE_VERSION_MAX]; /* "go1.26.8", as the file says; empty: unknown */
 	bool is_arm64;
 	bool is_pie;           /* addresses are to be biased */
-	uint64_t text_address; /* runtime.text, and where that is in the file */
-	uint64_t text_offset;
-	uint64_t text_bytes; /* up to runtime.etext: what Go's linker wrote, and no C */
+	uint64_t text_address; /* runtime.text */
+	uint64_t text_bytes;   /* up to runtime.etext: what Go's linker wrote, and no C */
 	uint64_t file_bytes;
+	uint64_t entry;     /* of the ELF header */
 	const char *reason; /* no function can be probed at all, and why; NULL: see each function */
 	struct go_function_facts functions[_GO_FUNCTION_MAX];
 	/*

@@ -4,6 +4,7 @@ import time
 import urllib.error
 import urllib.request
 
+import apps
 from cases_chains import chain_hops, go_chain, judge_chain, need
 from harness import expect, expect_true, scaled
 from judge import Hop, expand, span_path
@@ -99,6 +100,12 @@ def case_go_grandchild(run):
 def case_go_context(run):
     """A goroutine whose call carries the request's context, under others: every parent is right."""
     return warmed_chain(run, ["context"])
+
+
+def case_go_pie(run):
+    """Loaded wherever the kernel likes, goroutines that one request started take calls with contexts: every parent is right."""
+    need("go")
+    return warmed_chain(run, ["pool-context"], requests=2_000, program=apps.go_chain_pie())
 
 
 def case_go_pool_context(run):

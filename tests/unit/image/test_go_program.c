@@ -34,7 +34,7 @@ static void check_functions(const struct go_program *p, const struct made_go *m)
 	const struct go_function_facts *f;
 
 	assert_null(p->reason);
-	assert_int_equal(p->text_offset, MADE_TEXT);
+	assert_int_equal(p->text_address, MADE_ADDRESS + MADE_TEXT);
 	for (size_t i = 0; i < MADE_LEAF; i++) {
 		f = &p->functions[function_ids[i]];
 		assert_true(f->is_found);
