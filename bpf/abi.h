@@ -401,7 +401,8 @@ struct go_layout {
 		timer_ctx_points;  /* there is a cancelCtx, or a pointer to one */
 	__u32 value_ctx_val;       /* context.valueCtx → what it adds, an interface */
 	__u32 gin_context_request; /* gin.Context → *Request */
-	__u32 pad;
+	__u32 g_gopc;              /* runtime.g → the place of the go statement that began it */
+	__u64 dial_conn, dial_conn_bytes; /* net/http.(*Transport).dialConn; 0: there is none */
 	__u64 value_ctx, cancel_ctx, timer_ctx, without_cancel_ctx; /* types, 0: there is none */
 	__u64 gin_context;                                          /* likewise */
 	__u64 context_interface;                                    /* context.Context */

@@ -335,6 +335,23 @@ int go_read(struct pt_regs *ctx)
 }
 
 /*
+ * Whether net/http begins it for a connection that it dials, by the place of the go statement: such
+ * a goroutine sends what all others hand to the connection, long after who dialed it.
+ */
+static __always_inline bool is_of_connection(const struct go_process *p, __u64 begun)
+{
+	__u64 pc = 0;
+
+	if (!p->layout->dial_conn_bytes)
+		return false;
+	if (!read_word(&pc, begun + p->layout->g_gopc)) {
+		count(COUNT_UNREADABLE);
+		return true;
+	}
+	return pc - p->bias - p->layout->dial_conn < p->layout->dial_conn_bytes;
+}
+
+/*
  * In runtime.newproc.func1, where there is a new goroutine 'begun': it has its id, and we are on the
  * stack of its thread, which still runs the one that begins it.
  */
@@ -358,6 +375,8 @@ static __always_inline int note_begun(struct pt_regs *ctx, __u64 begun)
 	 * ends of two are waited for, no more.
 	 */
 	if (work.reason != DECISION_UNIT || work.elder)
+		return 0;
+	if (is_of_connection(&p, begun))
 		return 0;
 	child.elder = work.is_inherited ? unit.id : 0;
 	if (!read_word(&unit.id, begun + p.layout->g_goid) || !unit.id)

@@ -55,6 +55,9 @@ struct go_probe_layout go_layout_of(const struct go_program *program)
 		.persist_conn_bw = offset_of(program, GO_FIELD_PERSIST_CONN_BW),
 		.persist_conn_closed = offset_of(program, GO_FIELD_PERSIST_CONN_CLOSED),
 		.writer_buf = offset_of(program, GO_FIELD_WRITER_BUF),
+		.g_gopc = offset_of(program, GO_FIELD_G_GOPC),
+		.dial_conn = program->functions[GO_FUNCTION_DIAL_CONN].address,
+		.dial_conn_bytes = program->functions[GO_FUNCTION_DIAL_CONN].size,
 		.call_request = offset_of(program, GO_FIELD_TRANSPORT_REQUEST_REQUEST),
 		.request_ctx = offset_of(program, GO_FIELD_REQUEST_CTX),
 		.value_ctx_context = offset_of(program, GO_FIELD_VALUE_CTX_CONTEXT),
@@ -80,7 +83,9 @@ struct go_probe_layout go_layout_of(const struct go_program *program)
 bool go_layout_is_same(const struct go_probe_layout *a, const struct go_probe_layout *b)
 {
 	return a->g_m == b->g_m && a->g_goid == b->g_goid && a->m_curg == b->m_curg &&
-	       a->has_calls == b->has_calls && a->persist_conn_bw == b->persist_conn_bw &&
+	       a->g_gopc == b->g_gopc && a->dial_conn == b->dial_conn &&
+	       a->dial_conn_bytes == b->dial_conn_bytes && a->has_calls == b->has_calls &&
+	       a->persist_conn_bw == b->persist_conn_bw &&
 	       a->persist_conn_closed == b->persist_conn_closed && a->writer_buf == b->writer_buf &&
 	       a->call_request == b->call_request && a->request_ctx == b->request_ctx &&
 	       a->value_ctx_context == b->value_ctx_context &&

@@ -196,6 +196,14 @@ static bool can_probe_reading(const struct go_program *program)
 	       program->offsets[GO_FIELD_RESPONSE_REQ].source != GO_SOURCE_NONE;
 }
 
+/* A call may be sent by a goroutine of the connection, which whoever has dialed it has begun. */
+static bool can_tell_connections(const struct go_program *program)
+{
+	return !program->functions[GO_FUNCTION_ROUND_TRIP].is_found ||
+	       (program->functions[GO_FUNCTION_DIAL_CONN].size > 0 &&
+		program->offsets[GO_FIELD_G_GOPC].source != GO_SOURCE_NONE);
+}
+
 /* The same of the goroutines that they start, when it comes to that. */
 static const char *why_not_children(const struct go_program *program)
 {
@@ -212,6 +220,9 @@ static const char *why_not_children(const struct go_program *program)
 		return program->newproc_runqput.reason;
 	if (!go_layout_has_contexts(program))
 		return "the fields of its contexts are not known";
+	if (!can_tell_connections(program))
+		return "the goroutines of its connections cannot be told from those of its "
+		       "handlers";
 	return NULL;
 }
 

@@ -37,6 +37,7 @@
 	X(ROUND_TRIP, "net/http.(*persistConn).roundTrip")                          \
 	X(WRITE_LOOP, "net/http.(*persistConn).writeLoop")                          \
 	X(TRANSPORT_ROUND_TRIP, "net/http.(*Transport).roundTrip")                  \
+	X(DIAL_CONN, "net/http.(*Transport).dialConn")                              \
 	X(WRITE_SUBSET, "net/http.Header.writeSubset")                              \
 	X(SERVE_HTTP, "net/http.serverHandler.ServeHTTP")                           \
 	X(CONN_SERVE, "net/http.(*conn).serve")                                     \
@@ -116,6 +117,7 @@ struct go_function_facts {
 	X(G_ATOMICSTATUS, G, "atomicstatus", FOUR_BYTES)                        \
 	X(G_GOID, G, "goid", INTEGER)                                           \
 	X(G_PARENT_GOID, G, "parentGoid", INTEGER)                              \
+	X(G_GOPC, G, "gopc", INTEGER)                                           \
 	X(G_STARTPC, G, "startpc", INTEGER)                                     \
 	X(M_G0, M, "g0", POINTER)                                               \
 	X(M_CURG, M, "curg", POINTER)                                           \

@@ -57,7 +57,10 @@ struct go_probe_layout {
 	uint32_t g_m, g_goid, m_curg;
 	bool has_calls; /* these are known: */
 	uint32_t persist_conn_bw, persist_conn_closed, writer_buf;
-	bool has_contexts; /* these are known, and requests are followed into goroutines: */
+	uint32_t g_gopc;
+	uint64_t dial_conn,
+		dial_conn_bytes; /* the code of (*Transport).dialConn; 0: there is none */
+	bool has_contexts;       /* these are known, and requests are followed into goroutines: */
 	uint32_t call_request, request_ctx;
 	uint32_t value_ctx_context, cancel_ctx_context, without_cancel_ctx_c;
 	uint32_t timer_ctx_cancel_ctx;

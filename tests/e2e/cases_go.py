@@ -214,6 +214,25 @@ def case_go_retry(run):
     return warmed_chain(run, ["retry"], hops=hops, requests=1_000)
 
 
+def case_go_pulled(run):
+    """Iterators whose values are pulled call (iter.Pull): absent, never wrong; with the request's context right."""
+    return ", ".join(f"{mode}: {warmed_chain(run, [mode], requests=2_000, client_may_lack_parent=mode == 'pulled')}"
+                     for mode in ("pulled", "pulled-context"))
+
+
+def case_go_copied(run):
+    """Connections that copy what they send, from which nothing leads to the caller, and that others dialed: absent, never
+    wrong."""
+    need("go")
+    front, back = go_chain(run, ["child,copied"])
+    daemon = run.daemon()
+    warm(front.port, "/child/")
+    run.load(front.port, scaled(2_000), 16, prefix="/copied/", traceparent=20)
+    hops = chain_hops(front, back, client_may_lack_parent=True)
+    hops[0].path = "/copied/{id}"
+    return expect_true(*judge_warmed(run, daemon, hops))
+
+
 def case_go_poller(run):
     """A goroutine that calls all the time while requests do: its calls are roots."""
     need("go")

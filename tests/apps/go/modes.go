@@ -31,13 +31,13 @@ import (
 //	proxy  by httputil.ReverseProxy
 //	raw    on a connection of its own, without net/http
 //
-// More are in calls.go, drain.go, shared.go and, of programs that are hard on whoever probes them, in hard.go.
+// More are in calls.go, copied.go, drain.go, pulled.go, shared.go and, of programs that are hard on whoever probes them, in hard.go.
 func (s *service) mode(name string) http.HandlerFunc {
 	if strings.Contains(name, ",") {
 		return s.byPath(strings.Split(name, ","))
 	}
 	for _, modes := range []map[string]func() http.HandlerFunc{
-		s.modes(), s.callModes(), s.hardModes(), s.drainModes(), s.sharedModes()} {
+		s.modes(), s.callModes(), s.copiedModes(), s.hardModes(), s.drainModes(), s.pulledModes(), s.sharedModes()} {
 		if mode := modes[name]; mode != nil {
 			return mode()
 		}
