@@ -97,6 +97,27 @@ static __always_inline __u64 user_g(void)
 #endif
 }
 
+/* Where the code is that made the current system call; 0: not known. */
+static __always_inline __u64 user_address(void)
+{
+	const struct pt_regs *regs = user_registers();
+
+#if defined(__TARGET_ARCH_x86)
+	return regs ? READ(regs, ip) : 0;
+#elif defined(__TARGET_ARCH_arm64)
+	return regs ? READ(regs, pc) : 0;
+#endif
+}
+
+/*
+ * Whether the code of the Go program itself made the current system call, as far as it is known: not
+ * C in it, nor a library, which may be Go as well and have goroutines of its own with the same ids.
+ */
+static __always_inline bool is_go_code(const struct proc *proc)
+{
+	return !proc->go_text_bytes || user_address() - proc->go_text < proc->go_text_bytes;
+}
+
 /*
  * Whether io_uring may have received this for a thread that does something else: its receives are
  * made by workers, and in the middle of whatever system call the thread makes next.
@@ -124,7 +145,7 @@ static __always_inline struct work *work_begin(__u32 slot, const struct actor *a
 	w->unit.id = actor->tid;
 	w->go_layout = c->known.go_layout;
 	if (w->go_layout)
-		w->g = user_g();
+		w->g = is_go_code(&c->known) ? user_g() : 0;
 	w->jvm_slot = c->known.jvm_slot;
 	if (w->jvm_slot)
 		w->thread_pointer = is_asynchronous() ? 0 : thread_pointer();

@@ -38,18 +38,6 @@ static __always_inline bool is_blocking(const struct sock *sk)
 	return !(BPF_CORE_READ(sk, sk_socket, file, f_flags) & O_NONBLOCK);
 }
 
-/* Where the code is that made the current system call; 0: not known. */
-static __always_inline __u64 user_address(void)
-{
-	const struct pt_regs *regs = user_registers();
-
-#if defined(__TARGET_ARCH_x86)
-	return regs ? READ(regs, ip) : 0;
-#elif defined(__TARGET_ARCH_arm64)
-	return regs ? READ(regs, pc) : 0;
-#endif
-}
-
 /*
  * Whether a socket that connects is one of Go's own. What C in the same process has may be blocking,
  * and be asked how many bytes wait, to both of which a socket in the map gives other answers. Go's
@@ -59,7 +47,7 @@ static __always_inline bool is_of_go(const struct sock *sk, const struct proc *p
 {
 	if (is_blocking(sk))
 		return false;
-	return !proc->go_text_bytes || user_address() - proc->go_text < proc->go_text_bytes;
+	return is_go_code(proc);
 }
 
 /*

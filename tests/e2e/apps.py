@@ -163,6 +163,16 @@ def go_cgo(form):
                  env={**os.environ, "CGO_ENABLED": "1"})
 
 
+def go_two():
+    """A Go program, and a library of Go with a runtime of its own that it loads."""
+    source, program, library = SOURCES / "gotwo", CACHE / "two", CACHE / "two.so"
+    sources = [source / "main.go", source / "library/library.go", source / "go.mod"]
+    options = {"cwd": source, "env": {**os.environ, "CGO_ENABLED": "1"}}
+    build(library, sources, ["go", "build", "-p=1", "-buildvcs=false", "-buildmode=c-shared", "-o", library, "./library"],
+          **options)
+    return build(program, sources, ["go", "build", "-p=1", "-buildvcs=false", "-o", program, "."], **options), library
+
+
 def go_sdk():
     """Its modules come from the proxy the first time."""
     source, folder = SOURCES / "gosdk", CACHE / "gosdk"

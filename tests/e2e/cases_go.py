@@ -233,6 +233,24 @@ def case_go_copied(run):
     return expect_true(*judge_warmed(run, daemon, hops))
 
 
+def case_go_two_runtimes(run):
+    """A library with a Go runtime of its own calls in a Go server, by goroutines of the same numbers: its calls are roots."""
+    need("go", "cc")
+    program, library = apps.go_two()
+    back = run.app("back", [apps.go_chain(), "back", "{port}", "{log}"])
+    daemon = run.daemon()
+    front = run.app("front", [program, "{port}", library, back.port, "{log}"], log=False)
+    run.load(front.port, scaled(2_000), 64)
+    time.sleep(1.5)
+    run.stop_apps()
+    spans = [span for span in daemon.finish() if span["pid"] == front.pid]
+    polls = [span for span in spans if span["kind"] == "client" and "/poll-" in span_path(span)]
+    wrong = [span for span in polls if span["parent_span_id"]]
+    expect(len(polls) > 50 and len(spans) - len(polls) == scaled(2_000), f"{len(polls)} of {len(spans)} spans are of polls")
+    expect(not wrong, f"{len(wrong)} of {len(polls)} calls have a parent, which is none of theirs: {wrong[:2]}")
+    return f"{len(polls)} calls of the library are roots"
+
+
 def case_go_poller(run):
     """A goroutine that calls all the time while requests do: its calls are roots."""
     need("go")

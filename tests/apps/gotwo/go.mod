@@ -1,0 +1,3 @@
+module example.org/two
+
+go 1.17
