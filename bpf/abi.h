@@ -586,6 +586,10 @@ _Static_assert(sizeof(struct quit_handler) == 16, "quit_handler");
 	  "ends of goroutines lost: the ring was full (their calls have no parent)")              \
 	X(COUNT_GO_CALLS_FULL, "go_calls_full",                                                   \
 	  "calls of Go programs without a parent: the table was full")                            \
+	X(COUNT_GO_UNREADABLE, "go_unreadable",                                                   \
+	  "probes in Go programs that could not read what they were met with")                    \
+	X(COUNT_GO_CONN_UNKNOWN, "go_conn_unknown",                                               \
+	  "connections whose net/http.conn was not found (their spans have no pattern's route)")  \
 	X(COUNT_GO_ROUTE_LONG, "go_route_long",                                                   \
 	  "routes of Go servers that are longer than 128 bytes (their spans have none)")          \
 	X(COUNT_JVM_CONTEXTS_FULL, "jvm_contexts_full",                                           \

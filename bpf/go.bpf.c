@@ -292,10 +292,12 @@ static __always_inline void note_context(const struct go_process *p, __u64 g, __
 	struct request *r;
 
 	unit.id = goroutine_id(p->layout, g);
-	if (!unit.id || unit_open(&unit, &request) != DECISION_UNIT)
+	if (!unit.id ||
+	    !read_word(&key.context, http_request + p->layout->request_ctx + INTERFACE_DATA)) {
+		count(COUNT_GO_UNREADABLE);
 		return;
-	if (!read_word(&key.context, http_request + p->layout->request_ctx + INTERFACE_DATA) ||
-	    !key.context)
+	}
+	if (!key.context || unit_open(&unit, &request) != DECISION_UNIT)
 		return;
 	r = bpf_map_lookup_elem(&requests, &request);
 	if (!r || r->go_context)
@@ -328,8 +330,11 @@ int go_read(struct pt_regs *ctx)
 	struct go_process p;
 	__u64 request = 0;
 
-	if (go_process(&p) && p.layout->has_contexts && GO_FIRST(ctx) &&
-	    read_word(&request, GO_FIRST(ctx) + p.layout->response_req) && request)
+	if (!go_process(&p) || !p.layout->has_contexts || !GO_FIRST(ctx))
+		return 0;
+	if (!read_word(&request, GO_FIRST(ctx) + p.layout->response_req) || !request)
+		count(COUNT_GO_UNREADABLE);
+	else
 		note_context(&p, GO_G(ctx), request);
 	return 0;
 }
@@ -345,7 +350,7 @@ static __always_inline bool is_of_connection(const struct go_process *p, __u64 b
 	if (!p->layout->dial_conn_bytes)
 		return false;
 	if (!read_word(&pc, begun + p->layout->g_gopc)) {
-		count(COUNT_UNREADABLE);
+		count(COUNT_GO_UNREADABLE);
 		return true;
 	}
 	return pc - p->bias - p->layout->dial_conn < p->layout->dial_conn_bytes;
@@ -366,9 +371,16 @@ static __always_inline int note_begun(struct pt_regs *ctx, __u64 begun)
 	if (!go_process(&p))
 		return 0;
 	unit.pid = p.pid;
-	if (!read_word(&m, GO_G(ctx) + p.layout->g_m) || !read_word(&g, m + p.layout->m_curg) ||
-	    !read_word(&unit.id, g + p.layout->g_goid) || !unit.id)
+	if (!read_word(&m, GO_G(ctx) + p.layout->g_m) || !read_word(&g, m + p.layout->m_curg)) {
+		count(COUNT_GO_UNREADABLE);
 		return 0;
+	}
+	if (!g)
+		return 0; /* the runtime begins it, for nobody */
+	if (!read_word(&unit.id, g + p.layout->g_goid) || !unit.id) {
+		count(COUNT_GO_UNREADABLE);
+		return 0;
+	}
 	goroutine_work(&unit, false, &work);
 	/*
 	 * Of the third generation nothing is told: whoever began its elder might be a worker, and the
@@ -379,8 +391,10 @@ static __always_inline int note_begun(struct pt_regs *ctx, __u64 begun)
 	if (is_of_connection(&p, begun))
 		return 0;
 	child.elder = work.is_inherited ? unit.id : 0;
-	if (!read_word(&unit.id, begun + p.layout->g_goid) || !unit.id)
+	if (!read_word(&unit.id, begun + p.layout->g_goid) || !unit.id) {
+		count(COUNT_GO_UNREADABLE);
 		return 0;
+	}
 	child.request = work.request;
 	if (bpf_map_update_elem(&go_children, &unit, &child, BPF_ANY))
 		count(COUNT_GO_CHILDREN_FULL);
@@ -415,8 +429,10 @@ int go_end(struct pt_regs *ctx)
 	if (!go_process(&p))
 		return 0;
 	unit.pid = p.pid;
-	if (!read_word(&unit.id, GO_FIRST(ctx) + p.layout->g_goid))
+	if (!read_word(&unit.id, GO_FIRST(ctx) + p.layout->g_goid)) {
+		count(COUNT_GO_UNREADABLE);
 		return 0;
+	}
 	child = bpf_map_lookup_elem(&go_children, &unit);
 	if (!child)
 		return 0;

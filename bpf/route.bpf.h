@@ -48,18 +48,12 @@ static __always_inline bool is_sent_from(const struct go_layout *l, __u64 conn, 
 }
 
 /* The net/http.conn whose buffer is sent from, among what lies at the end of the goroutine's stack. */
-SUBPROGRAM2(go_conn_find, struct work *, w, struct conn *, c)
+static __always_inline __u64 conn_on_stack(struct work *w, const struct go_layout *l)
 {
-	const struct go_layout *l;
 	__u64 end = 0, buffer, candidate;
 	__u32 i;
 
-	if (!w || !c || c->go_searches >= GO_SEARCHES_MAX)
-		return 0;
-	c->go_searches++;
-	l = go_layout_of(w->go_layout);
-	if (!l || !l->has_patterns || !goroutine_id(l, w->g) ||
-	    !read_word(&end, w->g + l->g_stack + 8))
+	if (!goroutine_id(l, w->g) || !read_word(&end, w->g + l->g_stack + 8))
 		return 0;
 	buffer = first_byte(w);
 	if (bpf_probe_read_user(w->scan.bytes + ROUTE_SCRATCH, STACK_WORDS * 8,
@@ -67,11 +61,24 @@ SUBPROGRAM2(go_conn_find, struct work *, w, struct conn *, c)
 		return 0;
 	for (i = 0; i < STACK_WORDS; i++) {
 		candidate = *(const __u64 *)(w->scan.bytes + ROUTE_SCRATCH + i * 8);
-		if (candidate < 4096 || (candidate & 7) || !is_sent_from(l, candidate, buffer))
-			continue;
-		c->go_conn = candidate;
-		return 0;
+		if (candidate >= 4096 && !(candidate & 7) && is_sent_from(l, candidate, buffer))
+			return candidate;
 	}
+	return 0;
+}
+
+SUBPROGRAM2(go_conn_find, struct work *, w, struct conn *, c)
+{
+	const struct go_layout *l;
+
+	if (!w || !c || c->go_searches >= GO_SEARCHES_MAX)
+		return 0;
+	l = go_layout_of(w->go_layout);
+	if (!l || !l->has_patterns)
+		return 0;
+	c->go_conn = conn_on_stack(w, l);
+	if (!c->go_conn && ++c->go_searches == GO_SEARCHES_MAX)
+		count(COUNT_GO_CONN_UNKNOWN);
 	return 0;
 }
 
