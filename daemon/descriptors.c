@@ -24,10 +24,10 @@
 #define PROBE_FILES 2
 
 /*
- * A Go program has four probes, with routers more, and each is two files on older kernels; but not
- * every process is another Go program.
+ * A Go program has four probes, with routers more, and each is two files on older kernels; its file
+ * is open as well. But not every process is another Go program.
  */
-#define PER_PROCESS 4
+#define PER_PROCESS 5
 
 /* What the kernel allows where nobody has changed it (fs.nr_open); it is used up by nobody. */
 #define MOST 1048576
