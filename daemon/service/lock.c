@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,9 +11,11 @@
 #include "base/str.h"
 
 /*
- * The directory or the lock file may vanish between two steps when another daemon ends just then.
+ * The directory or the lock file may vanish between two steps when another daemon ends just then. And
+ * of one that was killed a child may be there a moment longer, and the lock with it.
  */
-#define ATTEMPTS_MAX 100
+#define ATTEMPTS_MAX    100
+#define ATTEMPT_WAIT_US 10000
 
 /* A holder writes its pid right after it took the lock. */
 #define PID_WAIT_MS_MAX 100
@@ -189,12 +192,23 @@ static int take(const char *dir, struct lock **ret, pid_t *ret_pid)
 	return 0;
 }
 
+/* In another namespace of processes it may be there all the same, and hold the lock to the last attempt. */
+static bool is_gone(pid_t pid)
+{
+	return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 int lock_new(const char *dir, struct lock **ret, pid_t *ret_pid)
 {
 	int r = LOCK_VANISHED;
 
-	for (int i = 0; i < ATTEMPTS_MAX && r == LOCK_VANISHED; i++)
+	for (int i = 0; i < ATTEMPTS_MAX; i++) {
 		r = take(dir, ret, ret_pid);
+		if (r == LOCK_HELD && is_gone(*ret_pid))
+			usleep(ATTEMPT_WAIT_US);
+		else if (r != LOCK_VANISHED)
+			break;
+	}
 	return r == LOCK_VANISHED ? -EAGAIN : r;
 }
 

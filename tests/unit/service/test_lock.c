@@ -131,6 +131,25 @@ static void test_second_daemon_learns_the_pid(void **state)
 	lock_free(lock);
 }
 
+/* One that was killed has left a child, which holds the lock until it ends as well. */
+static void test_child_of_a_dead_daemon(void **state)
+{
+	struct fixture *f = *state;
+	struct lock *lock;
+	pid_t child = fork(), pid = 0;
+
+	if (child == 0) {
+		if (lock_new(f->dir, &lock, &pid) != 0)
+			_exit(1);
+		if (fork() == 0)
+			usleep(300 * 1000);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(lock_new(f->dir, &lock, &pid), 0);
+	lock_free(lock);
+}
+
 static void test_pid_that_is_no_pid(void **state)
 {
 	struct fixture *f = *state;
@@ -256,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_takes_and_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_daemon_learns_the_pid, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_child_of_a_dead_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pid_that_is_no_pid, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_daemon_leaves_no_lock, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_directory_of_somebody_else_stays, setup,
