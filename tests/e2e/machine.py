@@ -181,10 +181,12 @@ def case_lockdown_integrity(run):
     each request has its header, and no more is off than before. For good, so it comes behind all others but one."""
     front, back = go_chain(run)
     daemon = run.daemon(config=run.config(ON), name="unlocked")
+    need_propagation(daemon)
     unlocked = features_off(daemon)
     daemon.end()
     lock_down("integrity")
     daemon = run.daemon(config=run.config(ON))
+    need_propagation(daemon)
     locked = features_off(daemon)
     expect(locked == unlocked, f"off before: {unlocked}; since: {locked}")
     run.load(front.port, 300, 8)
