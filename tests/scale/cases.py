@@ -20,6 +20,7 @@ import apps
 import judge
 from cases_chains import chain_hops, java_chain, need
 from cases_faults import LOSS_COUNTERS, losses
+from cases_insert import need_propagation
 from harness import Failure, expect, expect_true, wait_until
 from judge import Hop, expand
 from measure import busy_percent, sink
@@ -153,6 +154,10 @@ def case_processes(run, short):
     """500 Go servers, each called once a minute, and 20 short-lived processes a second for 10 minutes."""
     n, seconds = SERVERS[short]
     daemon = run.daemon()
+    for first in start_servers(run, 1):  # what the daemon loads when it meets a Go process stays
+        need_propagation(daemon)
+        first.end(signal.SIGKILL)
+    time.sleep(2)
     empty = Held.by(daemon.pid)
     servers = start_servers(run, n)
     samples, asked, called = [], 0, {}
