@@ -1,6 +1,7 @@
 /*
  * Carrying 'traceparent' to the next host, as the daemon holds it: bpf/inserter.bpf.c when it has been
- * loaded (insert_load.h), its map of sockets, and what is asked of this kernel before it is used (docs/decisions/header-insertion.md).
+ * loaded (insert_load.h), its map of sockets, and what is asked of this kernel before it is used
+ * (docs/decisions/header-insertion.md).
  * A kernel that refuses it, or fails the test, costs traces their other hosts, nothing else.
  *
  * Nothing is pinned: at the daemon's end the map goes, and with it all that its sockets had of it.

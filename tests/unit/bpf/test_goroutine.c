@@ -80,6 +80,16 @@ static void handed_over(const char *buffer, const struct end *server)
 #define GET "GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 #define OK  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
+/* A request is open on goroutine 0, and its call is with the transport's, 1, which sends it. */
+static void call_is_handed_over(struct end *server, struct end *client)
+{
+	go_setup();
+	go_end_init(server, 1, 0);
+	go_end_init(client, 2, 1);
+	end_recv(server, GET);
+	handed_over(GET, server);
+}
+
 static void test_own_goroutine(void **state)
 {
 	const struct unit_key unit = {.pid = 7, .kind = UNIT_GOROUTINE, .id = 100};
@@ -133,11 +143,7 @@ static void test_transport(void **state)
 	struct end server, client;
 
 	(void)state;
-	go_setup();
-	go_end_init(&server, 1, 0);
-	go_end_init(&client, 2, 1);
-	end_recv(&server, GET);
-	handed_over(GET, &server);
+	call_is_handed_over(&server, &client);
 	end_send(&client, GET);
 	assert_int_equal(decision_of(1)->reason, DECISION_UNIT);
 	assert_memory_equal(decision_of(1)->parent_span_id, decision_of(0)->ids.span_id, 8);
@@ -153,11 +159,7 @@ static void test_transport_too_late(void **state)
 	struct end server, client;
 
 	(void)state;
-	go_setup();
-	go_end_init(&server, 1, 0);
-	go_end_init(&client, 2, 1);
-	end_recv(&server, GET);
-	handed_over(GET, &server);
+	call_is_handed_over(&server, &client);
 	end_send(&server, OK);
 	end_sent(&server);
 	end_recv(&server, "GET /next HTTP/1.1\r\n\r\n");
@@ -173,11 +175,7 @@ static void test_transport_taken_back(void **state)
 	struct request *request;
 
 	(void)state;
-	go_setup();
-	go_end_init(&server, 1, 0);
-	go_end_init(&client, 2, 1);
-	end_recv(&server, GET);
-	handed_over(GET, &server);
+	call_is_handed_over(&server, &client);
 	key = (struct request_key){.connection = 1, .exchange = server.conn.rx.exchange};
 	request = bpf_map_lookup_elem(&requests, &key);
 	assert_non_null(request);
@@ -214,11 +212,7 @@ static void test_stale_buffer(void **state)
 	struct end server, client;
 
 	(void)state;
-	go_setup();
-	go_end_init(&server, 1, 0);
-	go_end_init(&client, 2, 1);
-	end_recv(&server, GET);
-	handed_over(GET, &server);
+	call_is_handed_over(&server, &client);
 	fake_conn.closed[0] = 1;
 	end_send(&client, GET);
 	assert_int_equal(decision_of(1)->reason, DECISION_NONE_NO_REQUEST);
