@@ -76,11 +76,9 @@ void descriptors_raise(uint32_t processes_max)
 	wanted = MIN(wanted, MIN(read_nr_open(), (uint64_t)MOST));
 	r = raise_to(wanted, &limit);
 	if (r < 0 && limit.rlim_cur < wanted)
-		log_warning("No CAP_SYS_RESOURCE: at most %" PRIu64
-			    " files may be open, and %" PRIu64 " may be needed for %" PRIu32
-			    " processes (limits.processes); Go "
-			    "programs for which none are left have no probes. Raise LimitNOFILE",
-			    (uint64_t)limit.rlim_cur, wanted, processes_max);
+		log_debug("At most %" PRIu64 " files may be open, and %" PRIu64
+			  " may be needed for %" PRIu32 " processes (limits.processes)",
+			  (uint64_t)limit.rlim_cur, wanted, processes_max);
 }
 
 bool descriptors_are_short(int fd)
@@ -99,4 +97,18 @@ bool descriptors_are_short(int fd)
 		return errno == EMFILE;
 	close(lowest);
 	return (uint64_t)lowest + PROBE_FILES + RESERVE > limit.rlim_cur;
+}
+
+void descriptors_warn_short(void)
+{
+	static bool is_said;
+	struct rlimit limit;
+
+	if (is_said || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	is_said = true;
+	log_warning("At most %" PRIu64
+		    " files may be open, and none is left for probes in one more Go "
+		    "program: calls of such programs have no parents. Raise LimitNOFILE",
+		    (uint64_t)limit.rlim_cur);
 }

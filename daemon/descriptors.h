@@ -11,7 +11,7 @@
 
 /*
  * Raises the limit as far as it may: to the hard one, and that to what 'processes_max' processes may
- * need. Logs where that is not enough.
+ * need.
  */
 void descriptors_raise(uint32_t processes_max);
 
@@ -20,3 +20,6 @@ void descriptors_raise(uint32_t processes_max);
  * any that is open.
  */
 bool descriptors_are_short(int fd);
+
+/* Says, once in the life of the daemon, that a program has no probes because files are short. */
+void descriptors_warn_short(void);

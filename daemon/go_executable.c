@@ -148,6 +148,7 @@ static int note_failure(struct go_executable *e, int r)
 		return r;
 	if (!e->is_short)
 		metrics_increment(METRIC_GO_PROBES_NO_DESCRIPTORS);
+	descriptors_warn_short();
 	e->is_short = true;
 	return -EMFILE;
 }
