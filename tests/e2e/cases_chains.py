@@ -38,7 +38,6 @@ def chain_hops(front, back, client_may_lack_parent=False):
 def judge_chain(run, daemon, front, back, **options):
     """Ends services and daemon, judges what the daemon printed."""
     in_flight_before = options.pop("in_flight_before", 0)
-    time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     ours = [span for span in daemon.finish() if span["pid"] in run.pids()]
     expected = expand(chain_hops(front, back, **options), run.read_logs(), in_flight_before=in_flight_before)
@@ -80,7 +79,6 @@ def case_java_chain_jaeger(run):
     front, back = java_chain(run)
     daemon = run.daemon(run.config(endpoint=jaeger.endpoint, agent=None))
     run.load(front.port, REQUESTS, 32, traceparent=20)
-    time.sleep(1.5)
     run.stop_apps()
     daemon.finish()
     expected = expand(chain_hops(front, back), run.read_logs())

@@ -6,7 +6,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import time
 
 import apps
 import judge
@@ -30,7 +29,6 @@ def expect_process(daemon, pid, **facts):
 
 
 def finish_chain(run, daemon, front, back):
-    time.sleep(1.5)
     run.stop_apps()
     spans = daemon.finish()
     expected = expand(chain_hops(front, back), run.read_logs())
@@ -150,7 +148,6 @@ def case_container_siblings(run):
                     wire.request(f"/{service.name}/{service.name}-{i}")
         for service, container in zip(services, containers + shared):
             expect_process(daemon, service.pid, container=container.id, language="go")
-        time.sleep(1.2)
         run.stop_apps()
         spans = daemon.finish()
     expected = [Expected(request=request, kind="server", path=record["path"], status=record["status"],
@@ -177,7 +174,6 @@ def case_equal_inodes(run):
                 wire.request(f"/inode/{service.name}")
         expect_process(daemon, services[0].pid, language="go", version=version)
         expect_process(daemon, services[1].pid, language="go", version=other)
-        time.sleep(1.2)
         run.stop_apps()
         spans = daemon.finish()
     expected = [Expected(request=s.name, kind="server", path=f"/inode/{s.name}", pid=s.pid) for s in services]
@@ -217,7 +213,6 @@ def case_dnat(run):
     front = run.app("front", [*ours.inside(), *apps.python("threaded.py", "{port}", "{log}", "10.77.1.1:8080")])
     daemon = run.daemon()
     run.load(front.port, scaled(500), 4, inside=ours.inside())
-    time.sleep(1.5)
     run.stop_apps()
     spans = daemon.finish()
     expected = expand(chain_hops(front, back), run.read_logs())
@@ -239,7 +234,6 @@ def proxy_chain(run, mode, is_selected):
     front = run.app("front", apps.python("threaded.py", "{port}", "{log}", proxy.port))
     daemon = run.daemon(run.config(include='{exe: "tcp_proxy"}' if is_selected else ""))
     run.load(front.port, scaled(400), 4)
-    time.sleep(1.5)
     run.stop_apps()
     spans = daemon.finish()
     sees = is_selected and mode != "splice"

@@ -62,7 +62,6 @@ def load_each(run, fronts, requests, prefix="load"):
 
 
 def judge_each(run, daemon, fronts, back, without_parents=()):
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()

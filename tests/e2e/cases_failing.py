@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import json
 import subprocess
-import time
 
 import apps
 from cases_chains import chain_hops
@@ -86,7 +85,6 @@ def case_failing_calls(run):
     hung(run, daemon, before)
     expect_flat(daemon, before, "hang")
     run.load(front.port, 200, 8, name="load-after", id="after")
-    time.sleep(1.5)
     run.stop_apps()
     spans = daemon.finish()
     odd = collections.Counter((span_path(span), span["kind"], span["attributes"].get("error.type")) for span in spans

@@ -71,7 +71,6 @@ def warm(port, prefix="/x/", name="warm"):
 
 def judge_warmed(run, daemon, hops):
     """Ends services and daemon, judges what the daemon printed after the warming. Attempts come in their order."""
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids() and not is_warming(span)]
     spans.sort(key=lambda span: span["start_unix_nano"])
@@ -241,7 +240,6 @@ def case_go_two_runtimes(run):
     front = run.app("front", [program, "{port}", library, back.port, "{log}"], log=False)
     daemon = run.daemon()
     run.load(front.port, scaled(2_000), 64)
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] == front.pid]
     polls = [span for span in spans if span["kind"] == "client" and "/poll-" in span_path(span)]

@@ -94,7 +94,6 @@ def case_go_server_log(run):
     each = scaled(250)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = dict(itertools.chain.from_iterable(a.items() for a in pool.map(ask, [server.port] * 8, range(8), [each] * 8)))
-    time.sleep(1.5)
     run.stop_apps()
     spans = {os.path.basename(span_path(s)): s for s in daemon.finish() if s["pid"] == server.pid}
     lines = {key[1]: line for key, line in judge.read_log(server.log).items()}

@@ -124,7 +124,6 @@ def hops_of(front, back, may_lack_parent=False):
 
 
 def judge_fronts(run, daemon, fronts, back, without_parents=()):
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids() and not is_warming(span)]
     logs = run.read_logs()

@@ -65,7 +65,6 @@ def insert_chain(run, requests, connections, address="127.0.0.1"):
     daemon = run.daemon()  # with what is the default
     need_propagation(daemon)
     run.load(front.port, requests, connections)
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     n = expect_headers(run, spans)
@@ -370,7 +369,6 @@ def case_insert_late(run):
     need_propagation(daemon)
     expect(wait_for_sockets(daemon, front, back.port), "no connection is older than the daemon")
     run.load(front.port, scaled(2_000), 8)
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     n = expect_headers(run, [span for span in spans if "before-" not in span_path(span)], may_lack=True)
@@ -391,7 +389,6 @@ def case_insert_networks(run):
                for one in (ours, theirs)]
     need_propagation(daemons[0])
     run.load(front.port, scaled(10_000), 16, inside=ours.inside())
-    time.sleep(1.5)
     run.stop_apps()
     parts = [[span for span in daemon.finish() if span["pid"] in run.pids()] for daemon in daemons]
     expect({span["pid"] for span in parts[0]} == {front.pid}, "a daemon has traced another network")

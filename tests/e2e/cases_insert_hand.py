@@ -128,7 +128,6 @@ def case_insert_retry(run):
     need_propagation(daemon)
     n = scaled(500, 50)
     run.load(front.port, n, 8)
-    time.sleep(1.5)
     run.stop_apps()
     attempts = {}
     for span in sorted(daemon.finish(), key=lambda span: span["start_unix_nano"]):

@@ -59,7 +59,6 @@ def case_insert_loading(run):
     need_propagation(daemon)
     there = time.time_ns()
     expect(load.wait(60) == 0, f"load: {load.stdout.strip()}")
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()

@@ -262,7 +262,6 @@ def case_insert_no_cgroup2(run):
     reason = next(one["reason"] for one in features if one["name"] == "traceparent in requests of Go processes")
     expect("no cgroup2" in (reason or ""), f"doctor: {reason}")
     run.load(front.port, 500, 8)
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()

@@ -109,7 +109,6 @@ def case_jvm_attach_late(run):
     expect(loading.running(), "no load any more while the agent came")
     expect(loading.wait(60) == 0, "requests failed while the agent came")
     run.load(front.port, scaled(3_000), 32, traceparent=20)
-    time.sleep(1.5)
     run.stop_apps()
     logs = run.read_logs()
     before = chain_hops(front, back, client_may_lack_parent=True)

@@ -66,7 +66,6 @@ def hops(front, back, client, load, may_lack=False):
 def judge_loads(run, daemon, services, clients, late_ns=0, may_lack=False):
     """What the loads CLIENT-CONNECTIONS, or late-CLIENT, became."""
     front, back = services
-    time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     ours = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()

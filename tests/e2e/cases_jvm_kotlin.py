@@ -45,7 +45,6 @@ def ktor(run, engine, client, home=None, version="3.5"):
 
 def judge_loads(run, daemon, services, loads, late_ns=0):
     """What the loads, each (route, name), became. Those before 'late_ns' may lack something."""
-    time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     logs = run.read_logs()

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import time
 
 import apps
 from cases_cli import daemon_once, one_line
@@ -93,7 +92,6 @@ def case_others_sockets(run):
     kinds = {one["type"] for one in json.loads(subprocess.run(
         ["bpftool", "-j", "map", "show"], capture_output=True, text=True, check=False).stdout or "[]")
         if any(p.get("pid") == daemon.pid for p in one.get("pids", []))}
-    time.sleep(1.5)
     run.stop_apps()
     spans = daemon.finish()
     expect(not kinds & {"sockmap", "sockhash"}, f"maps: {kinds}")

@@ -103,7 +103,6 @@ def case_memory_symbols(run):
         for front in fronts:
             run.load(front.port, 40, 4, name=f"load-{front.name}", id=front.name)
         peak, now = memory_of(daemon, "VmHWM"), memory_of(daemon, "VmRSS")
-        time.sleep(1.5)
         run.stop_apps()
         spans = daemon.finish()
     logs = run.read_logs()

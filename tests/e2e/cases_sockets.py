@@ -130,7 +130,6 @@ def case_addresses(run):
         front = run.app(f"front-{name}", apps.python("threaded.py", "{port}", "{log}", f"{target}:{port}"))
         run.load(front.port, 25, 2, name=f"load-{name}", id=name)
         expected.append((name, front, back, shown))
-    time.sleep(1.5)
     run.stop_apps()
     spans, logs, truths = daemon.finish(), run.read_logs(), []
     for name, front, back, shown in expected:
@@ -251,7 +250,6 @@ def case_idle_connections(run):
     if status["tap"]["name"] == "fentry":
         wait_until(lambda: json.loads(daemon.control("--json", "status"))["links"] == status["links"] - 1, 10,
                    "nobody waits any more, and a program is detached", 0.3)
-    time.sleep(1.2)
     run.stop_apps()
     logs, expected = run.read_logs(), []
     for server, wires, records in groups:

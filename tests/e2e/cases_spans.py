@@ -39,7 +39,6 @@ def case_attributes(run):
         wire.send(wire.head("/shop/a-1?size=2&color=red", ["User-Agent: wire/1.0", "X-Other: y"]))
         status, _ = wire.response()
         source = wire.socket.getsockname()[1]
-    time.sleep(1.2)
     run.stop_apps()
     spans = daemon.finish()
     expect(len(spans) == 3, f"{len(spans)} spans")
@@ -189,7 +188,6 @@ def case_unselected(run):
     with Wire(back.port, records) as wire:
         for i in range(20):
             wire.request(f"/selected/{i}")
-    time.sleep(1.2)
     run.stop_apps()
     spans = daemon.finish()
     expect(all(span["pid"] != other.pid for span in spans), "spans of a process that was not selected")

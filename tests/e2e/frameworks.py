@@ -9,7 +9,6 @@ import http.client
 import os
 import pathlib
 import shutil
-import time
 
 import apps
 from cases_chains import chain_hops
@@ -146,7 +145,6 @@ def chain(run, name, requests, connections=64):
     for one in loads:
         status = one.wait(120)
         expect(status == 0, f"{one.name}: {one.stdout}")
-    time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids() and not is_warming(span)]
     expected, logs = [], run.read_logs()

@@ -372,7 +372,9 @@ class Run:
         return json.loads(process.stdout)
 
     def stop_apps(self):
-        """Ends the services so that their logs are whole; the daemon goes on."""
+        """Ends the services so that their logs are whole, a moment after the last answer; the daemon goes on, and prints
+        at its own end what it still has."""
+        time.sleep(0.3 * PATIENCE)
         for process in reversed(self.processes):
             if hasattr(process, "port"):
                 process.stop()

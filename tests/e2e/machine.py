@@ -190,7 +190,6 @@ def case_lockdown_integrity(run):
     locked = features_off(daemon)
     expect(locked == unlocked, f"off before: {unlocked}; since: {locked}")
     run.load(front.port, 300, 8)
-    time.sleep(1.5)
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     text = expect_true(spans, judge.expand(chain_hops(front, back), run.read_logs()))

@@ -160,7 +160,6 @@ def judge_ways(run, spans, services, name, late_ns=0):
 
 
 def finish(run, daemon, services, name, late_ns, before):
-    time.sleep(1.5)  # what is printed within 1 s has been
     run.stop_apps()
     spans = [span for span in daemon.finish() if span["pid"] in run.pids()]
     total, texts = judge_ways(run, spans, services, name, late_ns)
