@@ -1,13 +1,16 @@
 /*
- * The handful of macros every file uses: array sizes, minimum and maximum, ownership that is
- * visible.
+ * The handful of things every file uses: array sizes, minimum and maximum, ownership that is
+ * visible, files below a folder.
  */
 #pragma once
 
 #include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -55,10 +58,34 @@ static inline void freep(void *p)
 	free(*(void **)p);
 }
 
+DEFINE_CLEANUP(FILE *, fclose)
+DEFINE_CLEANUP(DIR *, closedir)
+
 static inline void closep(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
+}
+
+/* As fopen(3) and opendir(3) with openat(2): to be read; NULL with errno. */
+static inline FILE *fopen_at(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
+static inline DIR *opendir_at(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!folder && fd >= 0)
+		close(fd);
+	return folder;
 }
 
 /* Nanoseconds of a clock, as in clock_gettime(2). */

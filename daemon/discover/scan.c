@@ -9,12 +9,6 @@
 #include "discover/sockets.h"
 #include "discover/text.h"
 
-static void closedirp(DIR **list)
-{
-	if (*list)
-		closedir(*list);
-}
-
 /* Whether the entry still is the process that has this pid, and runs the same program. */
 static bool is_current(const struct entry *e, int dir, const struct proc_stat *stat)
 {

@@ -153,18 +153,10 @@ static void add_port(uint16_t port, uint16_t *ports, size_t max, size_t *n)
 static void read_descriptors(const struct sockets *s, int dir, uint16_t *ports, size_t max,
 			     size_t *n)
 {
-	int fd = openat(dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent *entry;
-	DIR *list;
+	_cleanup_(closedirp) DIR *list = opendir_at(dir, "fd");
+	const struct dirent *entry;
 
-	if (fd < 0)
-		return;
-	list = fdopendir(fd);
-	if (!list) {
-		close(fd);
-		return;
-	}
-	for (unsigned int i = 0; (entry = readdir(list)); i++) {
+	for (unsigned int i = 0; list && (entry = readdir(list)); i++) {
 		char link[64];
 		ssize_t length;
 		uint16_t port;
@@ -173,7 +165,7 @@ static void read_descriptors(const struct sockets *s, int dir, uint16_t *ports, 
 			metrics_increment(METRIC_PROCESS_READS_CUT);
 			break;
 		}
-		length = readlinkat(fd, entry->d_name, link, sizeof(link) - 1);
+		length = readlinkat(dirfd(list), entry->d_name, link, sizeof(link) - 1);
 		if (length <= 0)
 			continue;
 		link[length] = '\0';
@@ -181,7 +173,6 @@ static void read_descriptors(const struct sockets *s, int dir, uint16_t *ports, 
 		if (port)
 			add_port(port, ports, max, n);
 	}
-	closedir(list);
 }
 
 int sockets_ports(struct sockets *s, int dir, const struct proc_namespace *netns, uint16_t *ports,

@@ -47,9 +47,6 @@ struct candidates {
 	int n_missed;
 };
 
-DEFINE_CLEANUP(DIR *, closedir)
-DEFINE_CLEANUP(FILE *, fclose)
-
 /* Of our own, behind what failed. */
 static bool has_no_descriptor(void)
 {

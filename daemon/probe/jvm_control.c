@@ -18,12 +18,6 @@
 #define CHUNK_BYTES   4096
 #define CONTROL_ALIGN 64
 
-static void fclosep(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
 /* Returns 0 or a negative errno; all or nothing. */
 static int memory_read(uint32_t pid, uint64_t address, void *ret, size_t size)
 {

@@ -26,34 +26,12 @@
 #define FDS_MAX            65536
 #define OWNERS_MAX         3
 
-static void fclosep(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
-static void closedirp(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
-static FILE *open_stream(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-
-	if (!file && fd >= 0)
-		close(fd);
-	return file;
-}
-
 /* --- identity */
 
 /* Field 22 of /proc/PID/stat, proc_pid_stat(5); 0: not to be read. */
 static uint64_t start_of(int dir)
 {
-	_cleanup_(fclosep) FILE *file = open_stream(dir, "stat");
+	_cleanup_(fclosep) FILE *file = fopen_at(dir, "stat");
 	unsigned long long ticks = 0;
 	char line[1024], *name_end;
 
@@ -125,7 +103,7 @@ static bool has_signal(const char *hex, int signal)
 
 int jvm_target_status(const struct jvm_target *t, struct jvm_status *ret)
 {
-	_cleanup_(fclosep) FILE *file = open_stream(t->dir, "status");
+	_cleanup_(fclosep) FILE *file = fopen_at(t->dir, "status");
 	struct jvm_status s = {.inner_pid = t->pid, .uid = (uid_t)-1};
 	unsigned int id;
 	char line[4096], state;
@@ -223,7 +201,7 @@ static void read_mapping(const struct jvm_target *t, const char *line, struct sa
 
 static int read_maps(const struct jvm_target *t, struct said *said)
 {
-	_cleanup_(fclosep) FILE *maps = open_stream(t->dir, "maps");
+	_cleanup_(fclosep) FILE *maps = fopen_at(t->dir, "maps");
 	char line[PATH_MAX + 256];
 
 	if (!maps)
@@ -236,19 +214,15 @@ static int read_maps(const struct jvm_target *t, struct said *said)
 /* Agents that were loaded into it are no options of its start, but their files are open. */
 static int read_files(const struct jvm_target *t, struct said *said)
 {
-	_cleanup_(closedirp) DIR *files = NULL;
+	_cleanup_(closedirp) DIR *files = opendir_at(t->dir, "fd");
 	const struct dirent *entry;
 	const char *tracer;
 	char path[PATH_MAX];
-	int fd, n_files = 0;
+	int n_files = 0;
 	ssize_t n;
 
-	fd = openat(t->dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	files = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!files) {
-		closep(&fd);
+	if (!files)
 		return -errno;
-	}
 	while ((entry = readdir(files))) {
 		if (++n_files > FDS_MAX)
 			return -E2BIG;
@@ -451,7 +425,7 @@ int jvm_target_judge(const struct jvm_target *t, int quit_handlers, struct jvm_j
 /* Who may own a folder that the JVM trusts: itself, root, and root of its own user namespace. */
 static size_t owners_of(const struct jvm_target *t, uid_t owners[OWNERS_MAX])
 {
-	_cleanup_(fclosep) FILE *map = open_stream(t->dir, "uid_map");
+	_cleanup_(fclosep) FILE *map = fopen_at(t->dir, "uid_map");
 	unsigned int inside, outside;
 	size_t n = 0;
 

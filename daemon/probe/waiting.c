@@ -25,8 +25,6 @@ struct waiting {
 	uint64_t walk_ns;  /* when to look next at those that are there */
 };
 
-DEFINE_CLEANUP(DIR *, closedir)
-
 static void attach(struct waiting *w)
 {
 	if (w->link)
