@@ -171,7 +171,6 @@ def case_descriptors_hard(run):
     daemon = Daemon(run, run.config("limits: {processes: 1000}\n"), before=before).wait_ready()
     limit = soft_limit(daemon.pid)
     expect(4_000 < limit < 10_000, f"the limit is {limit}")
-    expect(len(daemon.stderr.splitlines()) == 1, f"said: {daemon.stderr}")
     daemon.end()
     return f"from 256 to {limit}"
 
