@@ -17,6 +17,7 @@
 
 #include "base/str.h"
 #include "base/util.h"
+#include "probe/jvm_listener.h"
 #include "probe/jvm_target.h"
 #include "probe/quit_handlers.h"
 
@@ -357,15 +358,37 @@ static int socket_await(struct attach *a, const char *name, int *ret)
 	}
 }
 
+/*
+ * What listens already would dump its threads, unless it is new enough to look whether its socket's
+ * file is gone, and that is so: then it opens it anew.
+ */
+static bool may_ask(struct attach *a, const char *socket)
+{
+	struct stat st;
+	bool listens;
+	int r = jvm_listener_find(&a->target, &listens);
+
+	if (r < 0)
+		return end_error(a, r, "cannot tell whether it listens for tools");
+	if (fstatat(a->tmp, socket, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return end(a, JVM_ATTACH_NOT_YET, OTHER);
+	if (listens && !a->judgement.reopens_socket)
+		return end(
+			a, JVM_ATTACH_REFUSED,
+			"it listens for tools, but its socket is gone from its /tmp; asked again "
+			"it would dump its threads");
+	return true;
+}
+
 /* Whether it may have been asked to listen: then that goes on, whatever comes of it here. */
-static bool signal_send(struct attach *a, const char *trigger)
+static bool signal_send(struct attach *a, const char *trigger, const char *socket)
 {
 	int r;
 
 	if (!cwd_is_clear(a, trigger) || !may_signal(a) || !trigger_create(a, trigger))
 		return false;
 	/* Again, as late as possible. */
-	if (!may_signal(a)) {
+	if (!may_signal(a) || !may_ask(a, socket)) {
 		unlink_as(a, a->tmp, trigger);
 		return false;
 	}
@@ -386,7 +409,7 @@ static bool socket_demand(struct attach *a, const char *name, int *ret)
 	if (!a->judgement.may_listen)
 		return end(a, JVM_ATTACH_REFUSED, "%s", a->judgement.reason);
 	snprintf(trigger, sizeof(trigger), ".attach_pid%d", (int)a->target.inner_pid);
-	if (!signal_send(a, trigger))
+	if (!signal_send(a, trigger, name))
 		return false;
 
 	/*

@@ -236,6 +236,9 @@ static bool types_read(struct reading *r)
 /* --- its flags */
 
 /*
+ * DETAILS is there since JDK 14 (JDK-8227717), as is that a JVM opens its socket anew where the file is
+ * gone (JDK-8225690); builds of 8 and 11 that do so too cannot be told from those that do not, and
+ * some of them may come to a stop over it (JDK-8235211).
  * Those from ARCHIVES on have a JVM write its classes to a file, as a rule at its end: JDK 13 and later
  * (-XX:ArchiveClassesAtExit, its "dynamic archive"), 24 and later (AOTMode, JEP 483), 25 (AOTCacheOutput).
  */
@@ -243,6 +246,7 @@ enum flag {
 	ATTACH,
 	SIGNALS,
 	LOADING,
+	DETAILS,
 	ARCHIVES,
 	AT_EXIT = ARCHIVES,
 	ON_DEMAND,
@@ -259,6 +263,7 @@ static const struct {
 	[ATTACH] = {"DisableAttachMechanism", false},
 	[SIGNALS] = {"ReduceSignalUsage", false},
 	[LOADING] = {"EnableDynamicAgentLoading", false},
+	[DETAILS] = {"ShowCodeDetailsInExceptionMessages", false},
 	[AT_EXIT] = {"ArchiveClassesAtExit", true},
 	[ON_DEMAND] = {"RecordDynamicDumpInfo", false},
 	[AUTOMATIC] = {"AutoCreateSharedArchive", false},
@@ -348,6 +353,7 @@ int jvm_flags_read(const struct jvm_memory *memory, uint64_t base, struct jvm_fl
 		.attach_off = values[ATTACH] != 0,
 		.few_signals = values[SIGNALS] != 0,
 		.dynamic_load_off = values[LOADING] == 0,
+		.reopens_socket = values[DETAILS] != UNKNOWN,
 		.archive = archive_find(&r, values),
 	};
 	return 0;

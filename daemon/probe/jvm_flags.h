@@ -24,6 +24,7 @@ struct jvm_flags {
 	bool attach_off;       /* DisableAttachMechanism */
 	bool few_signals;      /* ReduceSignalUsage, -Xrs */
 	bool dynamic_load_off; /* not EnableDynamicAgentLoading, which JDK 8 has not and does not need */
+	bool reopens_socket; /* asked to listen again, it looks whether its socket's file is gone */
 	const char *archive; /* the flag that has it write its classes to a file; NULL: none has */
 };
 

@@ -137,6 +137,7 @@ struct said {
 	bool is_openj9;
 	uint64_t perf_from, perf_to; /* its performance data, in its memory; 0: none */
 	bool attach_off;
+	bool reopens_socket;
 	uint64_t quit_handler; /* 0: the kernel does not tell */
 	uint64_t library;      /* where the last libjvm.so begins that was seen; 0: none */
 	unsigned long long library_inode; /* of its file */
@@ -320,6 +321,7 @@ static bool read_flags(const struct jvm_target *t, struct said *said)
 	if (!library || jvm_flags_read(&memory, library, &flags) != 0)
 		return false;
 	said->attach_off |= flags.attach_off;
+	said->reopens_socket = flags.reopens_socket;
 	said->options.few_signals |= flags.few_signals;
 	said->options.dynamic_load_off |= flags.dynamic_load_off;
 	said->options.archive = flags.archive; /* whatever stands on its command line */
@@ -398,6 +400,7 @@ int jvm_target_judge(const struct jvm_target *t, int quit_handlers, struct jvm_j
 	read_texts(t, &said);
 	is_sure = read_perfdata(t, &said);
 	is_sure |= read_flags(t, &said);
+	ret->reopens_socket = said.reopens_socket;
 
 	if (said.is_openj9)
 		return refuse(ret, "OpenJ9 takes no agent that is loaded as HotSpot's are%s", "");

@@ -55,6 +55,7 @@ enum { JVM_TARGET_REFUSES = 1 };
 struct jvm_judgement {
 	bool may_listen;
 	bool is_early; /* it does not catch SIGQUIT yet: the rest may be otherwise in a moment */
+	bool reopens_socket;   /* as in jvm_flags.h; false where it is not known */
 	uint64_t quit_handler; /* what takes SIGQUIT; 0: the kernel does not tell */
 	char reason[160];
 };

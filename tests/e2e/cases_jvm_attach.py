@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import apps
-from cases_chains import chain_hops, java_chain, judge_chain
+from cases_chains import chain_hops, java_chain, judge_chain, need
 from cases_identity import requests_of
 from containers import Container, cgroup_root, status_field
 from harness import PATIENCE, Failure, Skip, expect, expect_true, scaled, wait_until
@@ -344,6 +344,27 @@ def case_jvm_attach_in_the_way(run):
             else:
                 path.unlink(missing_ok=True)
     return f"{len(cases)} kinds of files in the way"
+
+
+def case_jvm_attach_removed(run):
+    """Tools had the JVM listen, and its socket was tidied away: asked again old ones would dump their threads, so they are
+    left alone; newer ones open it anew."""
+    cases = {"8": ("not loaded: it listens for tools, but its socket is gone", apps.java_home("8")),
+             "11": ("not loaded: it listens for tools, but its socket is gone", apps.java_home("11")),
+             "17": ("in use", None), "25": ("in use", apps.java_home("25"))}
+    need("jcmd")
+    processes = {}
+    for version, (_, home) in cases.items():
+        argv = apps.java("Back", "{port}", "{log}", home=home)
+        processes[version] = run.app(f"java-{version}", argv, log=False)
+        subprocess.run(["jcmd", str(processes[version].pid), "VM.version"], check=True, capture_output=True)
+        pathlib.Path(f"/tmp/.java_pid{processes[version].pid}").unlink()
+    daemon = run.daemon(run.config(AUTO))
+    for version, (wanted, _) in cases.items():
+        await_agent(daemon, processes[version], wanted)
+        expect(DUMP not in processes[version].stdout, f"Java {version}: a thread dump")
+        expect(not files_of(processes[version]) or wanted == "in use", f"Java {version}: {files_of(processes[version])}")
+    return "Java 8 and 11 left alone, 17 and 25 attached to"
 
 
 def case_jvm_attach_stopped(run):
