@@ -502,18 +502,21 @@ static jint classes_prepared(jclass *classes, jint n)
 	return prepared;
 }
 
-/* In one go, which is one stop of the JVM; if one of them cannot be, each by itself. */
+/* In one go, which is one stop of the JVM; if one of them cannot be, each half of them by itself. */
 static void classes_retransform(jclass *classes, jint n)
 {
 	__u64 before = agent_control.classes;
 
 	if (!n || !(*agent.jvmti)->RetransformClasses(agent.jvmti, n, classes))
 		return;
+	if (n == 1) {
+		hook_failed("The JVM refuses a rewritten class", NULL);
+		return;
+	}
 	/* Counted again by the second attempt. */
 	agent_control.classes = before;
-	for (jint i = 0; i < n; i++)
-		if ((*agent.jvmti)->RetransformClasses(agent.jvmti, 1, &classes[i]))
-			hook_failed("The JVM refuses a rewritten class", NULL);
+	classes_retransform(classes, n / 2);
+	classes_retransform(classes + n / 2, n - n / 2);
 }
 
 /*
