@@ -16,6 +16,7 @@
 #include "hooks.h"
 
 #define PACKAGE "tsunagi/agent/"
+#define FRAME   256 /* local references that are had at a time */
 
 __attribute__((aligned(64))) struct jvm_control agent_control = {
 	.magic = JVM_CONTROL_MAGIC,
@@ -46,6 +47,30 @@ static void hook_failed(const char *why, const char *class)
 	control_explain(why, class);
 }
 
+/*
+ * Behind each call of a method: whether it threw, which is forgotten. A JVM that checks native code (-Xcheck:jni)
+ * says so, on its standard output, where nobody asks.
+ */
+static bool call_threw(JNIEnv *env)
+{
+	bool threw = (*env)->ExceptionCheck(env);
+
+	if (threw)
+		(*env)->ExceptionClear(env);
+	return threw;
+}
+
+/*
+ * Functions of JVMTI give a reference to each class that is loaded, and to each module: more than a JVM that checks
+ * lets pass without a word, unless it is told before. It takes no more than so many
+ * (HotSpot's MaxJNILocalCapacity).
+ */
+static void locals_announce(JNIEnv *env)
+{
+	if ((*env)->EnsureLocalCapacity(env, 65536))
+		(*env)->ExceptionClear(env);
+}
+
 /* --- classes of ours */
 
 /* NULL: there is none, and no exception either. The name has dots. */
@@ -57,10 +82,8 @@ static jclass class_find(JNIEnv *env, const char *name, jobject loader)
 	if (string)
 		found = (*env)->CallStaticObjectMethod(env, agent.class, agent.for_name, string,
 						       JNI_FALSE, loader);
-	if ((*env)->ExceptionCheck(env)) {
-		(*env)->ExceptionClear(env);
+	if (call_threw(env))
 		found = NULL;
-	}
 	(*env)->DeleteLocalRef(env, string);
 	return found;
 }
@@ -119,7 +142,8 @@ static bool helpers_are_read(JNIEnv *env, const char *name, jobject loader)
 		return true;
 
 	helpers = (*env)->CallObjectMethod(env, loader, agent.unnamed);
-	is_read = helpers && !(*agent.jvmti)->AddModuleReads(agent.jvmti, module, helpers);
+	is_read = !call_threw(env) && helpers &&
+		  !(*agent.jvmti)->AddModuleReads(agent.jvmti, module, helpers);
 	(*env)->DeleteLocalRef(env, helpers);
 	(*env)->DeleteLocalRef(env, module);
 	return is_read;
@@ -334,6 +358,7 @@ static bool modules_open(JNIEnv *env)
 	jmethodID get = (*env)->GetMethodID(env, agent.class, "getModule", "()Ljava/lang/Module;");
 	jclass loader = (*env)->FindClass(env, "java/lang/ClassLoader");
 	jobject base, ours, *modules = NULL;
+	bool threw;
 	jint n = 0;
 
 	if (!object || !get || !loader)
@@ -343,8 +368,10 @@ static bool modules_open(JNIEnv *env)
 	if (!agent.unnamed)
 		return false;
 	base = (*env)->CallObjectMethod(env, object, get);
+	threw = call_threw(env);
 	ours = (*env)->CallObjectMethod(env, agent.context, get);
-	if (!base || !ours ||
+	threw |= call_threw(env);
+	if (threw || !base || !ours ||
 	    (*agent.jvmti)->AddModuleExports(agent.jvmti, base, "jdk.internal.misc", ours) ||
 	    (*agent.jvmti)->GetAllModules(agent.jvmti, &n, &modules)) {
 		control_explain("The JVM does not open its modules", NULL);
@@ -389,8 +416,10 @@ static bool classes_initialise(JNIEnv *env)
 			(*env)->CallStaticLongMethod(env, agent.context, method);
 		else
 			(*env)->CallStaticVoidMethod(env, agent.context, method);
+		if (call_threw(env))
+			return false;
 	}
-	return !(*env)->ExceptionCheck(env);
+	return true;
 }
 
 /* Of the boot loader's and of ours none is an executor. 'name' has a type's form: "Ljava/lang/Object;". */
@@ -444,8 +473,6 @@ static bool class_is_chosen(JNIEnv *env, jclass class, bool is_for_inner)
 	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)type);
 	return is_modifiable;
 }
-
-#define FRAME 256
 
 /*
  * Those of 'classes' that are to be rewritten come first afterwards: once all executors are known, the
@@ -502,6 +529,31 @@ static jint classes_prepared(jclass *classes, jint n)
 	return prepared;
 }
 
+/*
+ * Global references to the first n, local ones to none: the JVM calls us for each while it rewrites them, and counts
+ * the references of its caller there. Returns how many there are; of the prepared ones, too.
+ */
+static jint classes_hold(JNIEnv *env, jclass *classes, jint n, jint all, jint *prepared)
+{
+	jint held = 0, held_prepared = 0;
+
+	for (jint i = 0; i < all; i++) {
+		jclass class = classes[i];
+
+		classes[held] = i < n ? (*env)->NewGlobalRef(env, class) : NULL;
+		(*env)->DeleteLocalRef(env, class);
+		if (!classes[held]) {
+			if (i < n)
+				hook_failed("No memory to rewrite a class", NULL);
+			continue;
+		}
+		held++;
+		held_prepared += i < *prepared;
+	}
+	*prepared = held_prepared;
+	return held;
+}
+
 /* In one go, which is one stop of the JVM; if one of them cannot be, each half of them by itself. */
 static void classes_retransform(jclass *classes, jint n)
 {
@@ -535,10 +587,11 @@ static bool classes_rewrite(JNIEnv *env)
 
 	n = classes_choose(env, classes, all);
 	prepared = classes_prepared(classes, n);
+	n = classes_hold(env, classes, n, all, &prepared);
 	classes_retransform(classes, prepared);
 	classes_retransform(classes + prepared, n - prepared);
-	for (jint i = 0; i < all; i++)
-		(*env)->DeleteLocalRef(env, classes[i]);
+	for (jint i = 0; i < n; i++)
+		(*env)->DeleteGlobalRef(env, classes[i]);
 	(*agent.jvmti)->Deallocate(agent.jvmti, (unsigned char *)classes);
 	return true;
 }
@@ -567,6 +620,7 @@ static bool agent_load(JavaVM *vm, JNIEnv *env)
 {
 	bool has_modules;
 
+	locals_announce(env);
 	if (!jvmti_open(vm, &has_modules) || !classes_define(env))
 		return false;
 	agent.context = class_keep(env, PACKAGE "Context");

@@ -201,6 +201,25 @@ def case_jvm_attach_options(run):
     return f"{len(cases) - refused} attached to, {refused} left alone, no thread dump"
 
 
+def case_jvm_attach_checked(run):
+    """JVMs that check what native code does (-Xcheck:jni), and say what is wrong on their standard output: nothing is."""
+    chains, said = {}, []
+    for version in ("8", "11", "17", "21", "25"):
+        home = None if version == "17" else apps.java_home(version)
+        chains[version] = java_chain(run, home, "future", 8, ["-Xcheck:jni"])
+        run.load(chains[version][0].port, 50, 4, name=f"before-{version}")  # what the JDK has to say of itself
+    before = {process: process.stdout for chain in chains.values() for process in chain}
+    daemon = run.daemon(run.config(AUTO))
+    for version, chain in chains.items():
+        for process in chain:
+            await_agent(daemon, process)
+        run.load(chain[0].port, 50, 4, name=f"after-{version}")
+        said += [f"Java {version}: {line}" for process in chain
+                 for line in process.stdout[len(before[process]):].splitlines()]
+    expect(not said, f"{len(said)} lines: {said[:6]}")
+    return f"Java {', '.join(chains)}"
+
+
 def case_jvm_attach_archives(run):
     """JVMs that write their classes to an archive, for JVMs without the agent: none is loaded. One that uses one, or names
     such an option in an argument of its own, is as any other."""
