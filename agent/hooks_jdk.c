@@ -170,6 +170,12 @@ static const struct class_hook timer_queue[] = {
 /* Many messages at once are nobody's. */
 #define DRAINS AT_EXIT("drainTo", NULL, PLAIN(TASKS, "drained"))
 
+#define HELP(call, with)                                                                 \
+	{                                                                                \
+		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
+		.loads = with, .owner = HELPING                                          \
+	}
+
 /*
  * Where they are taken out, not where that was asked for: a receiver may have waited there since before
  * it was rewritten.
@@ -179,6 +185,9 @@ static const struct class_hook queue[] = {
 	AT_ENTRY("offer", OFFER, MESSAGE("sent", "a1a0")),
 	AT_ENTRY("offer", OFFER2, MESSAGE("sent", "a1a0")),
 	AT_EXIT("dequeue", TAKE, MESSAGE("received", "ra0")),
+	AT_EXIT("poll", TAKE, HELP("sought", "ra0")),
+	AT_EXIT("poll", POLL, HELP("sought", "ra0")),
+	AT_ENTRY("remove", OFFER, CALL(HELPING, "removing", "a0")),
 	DRAINS,
 };
 
@@ -192,6 +201,8 @@ static const struct class_hook deque[] = {
 	AT_ENTRY("offerLast", OFFER2, MESSAGE("sent", "a1a0")),
 	AT_EXIT("unlinkFirst", TAKE, MESSAGE("received", "ra0")),
 	AT_EXIT("unlinkLast", TAKE, MESSAGE("received", "ra0")),
+	AT_ENTRY("removeFirstOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
+	AT_ENTRY("removeLastOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
 	DRAINS,
 };
 
@@ -217,6 +228,24 @@ static const struct class_hook transfer_queue[] = {
 	AT_ENTRY("tryTransfer", OFFER, MESSAGE("sent", "a1a0")),
 	AT_ENTRY("tryTransfer", OFFER2, MESSAGE("sent", "a1a0")),
 	HANDED_OVER,
+};
+
+/*
+ * Nobody waits in these, so they are seldom ways to hand messages over; who helps others looks here.
+ */
+static const struct class_hook concurrent_queue[] = {
+	AT_ENTRY("offer", OFFER, HELP("put", "a1a0")),
+	AT_EXIT("poll", TAKE, HELP("took", "ra0")),
+	AT_ENTRY("remove", OFFER, CALL(HELPING, "removing", "a0")),
+};
+
+static const struct class_hook concurrent_deque[] = {
+	AT_ENTRY("linkFirst", PUT, HELP("put", "a1a0")),
+	AT_ENTRY("linkLast", PUT, HELP("put", "a1a0")),
+	AT_EXIT("pollFirst", TAKE, HELP("took", "ra0")),
+	AT_EXIT("pollLast", TAKE, HELP("took", "ra0")),
+	AT_ENTRY("removeFirstOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
+	AT_ENTRY("removeLastOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
 };
 
 /* --- sockets */
@@ -369,6 +398,8 @@ static const struct hook_class classes[] = {
 	CLASS("java/util/concurrent/SynchronousQueue", "8", "25", synchronous_queue),
 	CLASS("java/util/concurrent/LinkedTransferQueue", "8", "25", transfer_queue),
 	CLASS("java/util/concurrent/LinkedBlockingDeque", "8", "25", deque),
+	CLASS("java/util/concurrent/ConcurrentLinkedQueue", "8", "25", concurrent_queue),
+	CLASS("java/util/concurrent/ConcurrentLinkedDeque", "8", "25", concurrent_deque),
 	CLASS("sun/nio/ch/ServerSocketChannelImpl", "8", "25", server_channel),
 	CLASS("sun/nio/ch/SelectorImpl", "8", "25", selector),
 	CLASS("sun/nio/ch/SocketChannelImpl", "8", "25", channel),

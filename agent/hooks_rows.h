@@ -12,6 +12,7 @@
 	}
 
 #define TASKS   "tsunagi/agent/Tasks"
+#define HELPING "tsunagi/agent/Helping"
 #define LOOPS   "tsunagi/agent/Loops"
 #define SOCKETS "tsunagi/agent/Sockets"
 

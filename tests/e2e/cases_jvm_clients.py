@@ -28,7 +28,8 @@ HANDED = ["okhttp-enqueue", "apache-async", "apache-shared", "java-sendasync"]
 SHARED = ["shared-cf", "shared-mono", "shared-mono-cache", "shared-mutiny", "shared-netty"]
 SHARED_BY_NOBODY = ["shared-vertx", "shared-rxjava", "shared-rxjava-cache"]
 # Where libraries have queues or workers of their own, or who waits has no object of his own: calls may lack a parent.
-MAY_LACK = ["connection", "disruptor", "mutiny", "publisher", "reactor", "rxjava", "rxjava2", *SHARED_BY_NOBODY]
+MAY_LACK = ["connection", "disruptor", "helping", "mutiny", "publisher", "reactor", "rxjava", "rxjava2",
+            *SHARED_BY_NOBODY]
 BY_CALLER = ["grpc-sync", "caller", "guava-future"]
 ENDLESS = ["threads"]  # loops that are never left, so that the agent never gets into those that were there before it
 WAYS = ["guava", "grpc", "pekko", "jetty", "vertx", "deque", "nodes", "serial", "threads",
@@ -193,5 +194,6 @@ make_way("connection", java=25, late=True)
 make_way("grpc-sync", late=True)
 make_way("threads", java=25)
 make_way("serial", late=True)
+make_way("helping")
 for _way in SHARED + SHARED_BY_NOBODY:
     make_way(_way)

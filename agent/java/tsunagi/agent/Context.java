@@ -46,6 +46,11 @@ public final class Context {
 		return last.incrementAndGet();
 	}
 
+	/** Whether it is the number of one of the last n requests. */
+	static boolean isOfLast(long context, int n) {
+		return last.get() - context < n;
+	}
+
 	/* Whoever writes an older number than another thread writes the newer one behind it. */
 	static void lose() {
 		long n;

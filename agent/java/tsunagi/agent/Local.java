@@ -64,6 +64,7 @@ final class Local {
 	long waitContext; /* that work */
 	boolean isWaitFresh; /* it has not waited yet */
 	boolean writesForMany; /* what it writes was put together for several requests */
+	Helping helping; /* null: it used no queue yet */
 	Coroutine coroutine; /* runs on it, and keeps what it works for */
 	private int depth;
 	private boolean isLost; /* it was too deep */
@@ -83,6 +84,7 @@ final class Local {
 		MIXED, /* nobody's: nothing until the job ends */
 		MINGLED, /* it was FIRM, and another's came: nobody's, unless its job is to take messages */
 		IDLE, /* it runs a job that is nobody's: takes its place */
+		HELPS, /* nobody's: it does another's work while it waits for its own, see Helping */
 		SHARED, /* nobody's: a connection of many brought it; nothing until the turn ends */
 	}
 
@@ -218,6 +220,20 @@ final class Local {
 		hold(Hold.SHARED);
 	}
 
+	/** It does another's work while it waits for its own. */
+	void help() {
+		set(0, false);
+		hold(Hold.HELPS);
+	}
+
+	boolean isHelping() {
+		return hold == Hold.HELPS;
+	}
+
+	int depth() {
+		return depth;
+	}
+
 	boolean isShared() {
 		return hold == Hold.SHARED;
 	}
@@ -252,7 +268,7 @@ final class Local {
 		if (!isPool)
 			take(message, queue);
 		takenContext = context;
-		if (isOwn || hold == Hold.MIXED || hold == Hold.SHARED)
+		if (isOwn || hold == Hold.MIXED || hold == Hold.HELPS || hold == Hold.SHARED)
 			return;
 		if (hold == Hold.LOOSE || hold == Hold.IDLE)
 			adopt(isPool ? 0 : context);
@@ -464,6 +480,8 @@ final class Local {
 			return null;
 		set(contexts[at], owns[at]);
 		hold(holds[at]);
+		if (helping != null)
+			helping.popped(depth);
 		return job;
 	}
 

@@ -154,8 +154,10 @@ public final class Loops {
 				return;
 			if (local.context != 0 && local.isBusy() && isWait(local, (Selector) selector))
 				return;
+			if (local.isHelping() && !local.selects)
+				return;
 			local.selects = true;
-			if (local.context != 0 || local.isShared())
+			if (local.context != 0 || local.isShared() || local.isHelping())
 				local.set(0, false);
 		} catch (Throwable cause) {
 			Context.fail(cause);

@@ -329,10 +329,13 @@ public final class Tasks {
 			Local local;
 			long context;
 
-			if (message == null || !Context.isOn())
+			if (!Context.isOn())
 				return;
 			local = Local.known();
 			if (local != null && local.isTaking)
+				return;
+			Helping.took(local, message, queue, false);
+			if (message == null)
 				return;
 			context = local != null && local.isOwn ? 0 : Stamps.oneRuns(message, 0);
 			if (local == null && context != 0)
@@ -368,9 +371,12 @@ public final class Tasks {
 		try {
 			Local local;
 
-			if (!Context.isOn() || isShared(message) || isPassedByChance(message))
+			if (!Context.isOn())
 				return;
 			local = Local.known();
+			Helping.put(local, message, queue, false);
+			if (isShared(message) || isPassedByChance(message))
+				return;
 			if (local != null && local.gives(message, queue))
 				Queues.addPool(queue);
 			if (!Queues.isPool(queue))

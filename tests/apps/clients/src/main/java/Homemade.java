@@ -1,8 +1,10 @@
 import java.util.ArrayDeque;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 
 /** Executors as applications write them. */
 final class Homemade {
@@ -181,6 +183,37 @@ final class Homemade {
 					next().run();
 			} catch (InterruptedException e) {
 				Thread.currentThread().interrupt();
+			}
+		}
+	}
+
+	/** Whoever waits for his own work does that of others meanwhile; what is in the queue is no job by its type. */
+	static final class Helping {
+		private final Queue<Piece> queue = new ConcurrentLinkedQueue<>();
+
+		private static final class Piece {
+			private final Runnable work;
+			private final CountDownLatch done = new CountDownLatch(1);
+
+			Piece(Runnable work) {
+				this.work = work;
+			}
+		}
+
+		void help(Runnable work) {
+			Piece own = new Piece(work);
+
+			queue.add(own);
+			LockSupport.parkNanos(500_000);
+			while (own.done.getCount() > 0) {
+				Piece piece = queue.poll();
+
+				if (piece == null) {
+					LockSupport.parkNanos(100_000);
+				} else {
+					piece.work.run();
+					piece.done.countDown();
+				}
 			}
 		}
 	}

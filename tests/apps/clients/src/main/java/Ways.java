@@ -65,6 +65,7 @@ final class Ways {
 			case "nodes" -> new Homemade.Nodes(pool());
 			case "caller" -> new Homemade.ByCaller();
 			case "serial" -> new Homemade.Serial(pool());
+			case "helping" -> new Homemade.Helping()::help;
 			case "threads" -> new Homemade.Threads(THREADS)::execute;
 			default -> Flights.make(name);
 		};
