@@ -3,24 +3,81 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/util.h"
 
 #define BYTE_ORDER_MARK STR("\xef\xbb\xbf")
 
 static const struct position whole_file = {0};
 
-int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n)
+static const char *kind_of(mode_t mode)
 {
-	_cleanup_(closep) int fd = open(problem->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	_cleanup_(freep) char *bytes = NULL;
-	struct stat st;
-	size_t n = 0;
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFSOCK:
+		return "a socket";
+	default:
+		return "a device";
+	}
+}
 
+/* Of the devices, the one that is known to hold nothing may stand for an empty file. */
+static bool is_readable(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) ||
+	       (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3));
+}
+
+/* Looked at before it is opened: some devices begin something when they are. */
+static int open_file(const struct problem *problem, int *ret_fd, bool *ret_is_pipe)
+{
+	_cleanup_(closep) int fd = -1;
+	struct stat st;
+
+	if (stat(problem->file, &st) == 0 && !is_readable(&st))
+		return problem_report(problem, whole_file, "expected a file, got %s",
+				      kind_of(st.st_mode));
+
+	fd = open(problem->file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return problem_report(problem, whole_file, "cannot be opened: %s", strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return problem_report(problem, whole_file, "expected a file, got a directory");
+	if (!is_readable(&st)) /* another one by now */
+		return problem_report(problem, whole_file, "expected a file, got %s",
+				      kind_of(st.st_mode));
 
+	*ret_is_pipe = S_ISFIFO(st.st_mode);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Until there is something to read from a pipe, or its last writer has gone. */
+static int wait_for_writer(int fd, const struct problem *problem, uint64_t until_ms)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	uint64_t now = now_ns(CLOCK_MONOTONIC) / NSEC_PER_MSEC;
+
+	if (now < until_ms && (poll(&poll_fd, 1, (int)(until_ms - now)) >= 0 || errno == EINTR))
+		return 0;
+	return problem_report(problem, whole_file,
+			      "expected a file, got a pipe that is not closed within %d s",
+			      TEXT_PIPE_MS_MAX / 1000);
+}
+
+int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n)
+{
+	uint64_t until_ms = now_ns(CLOCK_MONOTONIC) / NSEC_PER_MSEC + TEXT_PIPE_MS_MAX;
+	_cleanup_(freep) char *bytes = NULL;
+	_cleanup_(closep) int fd = -1;
+	bool is_pipe = false;
+	size_t n = 0;
+	int r = open_file(problem, &fd, &is_pipe);
+
+	if (r)
+		return r;
 	bytes = malloc(TEXT_BYTES_MAX + 1);
 	if (!bytes)
 		return -ENOMEM;
@@ -33,6 +90,12 @@ int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n)
 
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0 && errno == EAGAIN && is_pipe) {
+			r = wait_for_writer(fd, problem, until_ms);
+			if (r)
+				return r;
+			continue;
+		}
 		if (got < 0)
 			return problem_report(problem, whole_file, "cannot be read: %s",
 					      strerror(errno));
@@ -42,6 +105,10 @@ int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n)
 	}
 	if (n > TEXT_BYTES_MAX)
 		return problem_report(problem, whole_file, "expected at most 1 MB, got more");
+	/* Nobody has written, or not yet: not the same as a file that says nothing. */
+	if (n == 0 && is_pipe)
+		return problem_report(problem, whole_file,
+				      "expected a file, got a pipe with nothing in it");
 
 	*ret_bytes = TAKE_PTR(bytes);
 	*ret_n = n;

@@ -7,11 +7,14 @@
 #include "base/str.h"
 #include "config/problem.h"
 
-#define TEXT_BYTES_MAX (1024 * 1024)
+#define TEXT_BYTES_MAX   (1024 * 1024)
+#define TEXT_PIPE_MS_MAX 5000
 
 /*
- * Reads problem->file. Returns 0 and the bytes, to be freed; CONFIG_INVALID with the problem
- * reported (missing, unreadable, a directory, longer than TEXT_BYTES_MAX); or a negative errno.
+ * Reads problem->file: a regular file, /dev/null, or a pipe, such as /dev/stdin or what a shell
+ * makes of <(...), which is to be written and closed within TEXT_PIPE_MS_MAX. Returns 0 and the
+ * bytes, to be freed; CONFIG_INVALID with the problem reported (missing, unreadable, something else,
+ * a pipe without a writer, longer than TEXT_BYTES_MAX); or a negative errno.
  */
 int text_read(const struct problem *problem, char **ret_bytes, size_t *ret_n);
 

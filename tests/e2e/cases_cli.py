@@ -71,7 +71,7 @@ def case_config_mistakes(run):
 
 
 def case_config_files(run):
-    """Files that are no configuration: missing, a folder, binary, empty, with a mark in front, with CRLF."""
+    """Files that are no configuration: missing, a folder, a FIFO, binary; and odd ones: empty, a pipe, with CRLF."""
     path = run.directory / "odd.yaml"
     for content in (None, b"\xff\xfe\x00\x01" * 50, b"a: &a [*a, *a]\n" * 3, b"[" * 100_000, b"- " * 100_000):
         path.unlink(missing_ok=True)
@@ -87,6 +87,16 @@ def case_config_files(run):
         path.write_bytes(content)
         status, _, err = daemon_once(run, "--config", path, "--check-config")
         expect(status == 0, f"refused {content!r}: {err}")
+    os.mkfifo(fifo := run.directory / "fifo.yaml")
+    begin = time.monotonic()
+    for arguments in (["--check-config"], []):
+        status, _, err = daemon_once(run, "--config", fifo, *arguments)
+        expect(status not in (0, -signal.SIGSEGV) and f"{fifo}: " in one_line(err), f"a FIFO: {status}: {err}")
+    expect(time.monotonic() - begin < 2 * PATIENCE, "a FIFO without a writer was waited for")
+    piped = ["bash", "-c", '"$0" --check-config --config <(sleep 0.2; echo "$1")', BIN / "tsunagid"]
+    for text, good in (("tap: fentry", True), ("tap: fentri", False)):
+        done = subprocess.run([*piped, text], capture_output=True, text=True, timeout=20 * PATIENCE, check=False)
+        expect((done.returncode == 0) == good, f"'{text}' by <(...): {done.returncode}: {done.stderr}")
     return "ok"
 
 

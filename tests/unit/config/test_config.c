@@ -10,7 +10,10 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include "base/log.h"
 #include "config/config.h"
@@ -402,6 +405,76 @@ static void test_files(void **state)
 	config_done(&c);
 }
 
+/* Nothing of these is waited for, and none passes for an empty file. */
+static void test_no_files(void **state)
+{
+	char dir[] = "/tmp/test_config.XXXXXX";
+	_cleanup_(freep) char *fifo = NULL, *name = NULL;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_true(asprintf(&fifo, "%s/fifo", dir) > 0);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	alarm(3);
+	expect_load_refused(fifo, "got a pipe with nothing in it");
+	alarm(0);
+	assert_int_equal(unlink(fifo), 0);
+
+	assert_true(asprintf(&name, "%s/socket", dir) > 0);
+	strcpy(address.sun_path, name);
+	assert_int_equal(bind(s, (struct sockaddr *)&address, sizeof(address)), 0);
+	expect_load_refused(name, "expected a file, got a socket");
+	close(s);
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(rmdir(dir), 0);
+
+	alarm(3);
+	expect_load_refused("/dev/zero", "expected a file, got a device");
+	expect_load_refused("/dev/tty", "expected a file, got a device");
+	alarm(0);
+}
+
+/* What a shell makes of <(...): a pipe, whose writer may take its time. */
+static void test_pipes(void **state)
+{
+	static const char text[] = "tap: fentry";
+	struct config_error error;
+	struct config c;
+	char path[64];
+	int fds[2];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		for (size_t i = 0; i < sizeof(text) - 1; i++) {
+			usleep(10000);
+			if (write(fds[1], text + i, 1) != 1)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(fds[1]);
+	assert_int_equal(config_load(path, &c, &error), 0);
+	assert_int_equal(c.tap, CONFIG_TAP_FENTRY);
+	config_done(&c);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	expect_load_refused(path, "got a pipe with nothing in it");
+	close(fds[0]);
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+	assert_int_equal(write(fds[1], text, 11), 11);
+	expect_load_refused(path, "got a pipe that is not closed within 5 s");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void test_long_lists(void **state)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -428,6 +501,8 @@ int main(void)
 		cmocka_unit_test(test_password_is_never_shown),
 		cmocka_unit_test(test_message_is_bounded),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_no_files),
+		cmocka_unit_test(test_pipes),
 		cmocka_unit_test(test_long_lists),
 	};
 
