@@ -68,6 +68,19 @@ static int apply_text(const struct place *place, const struct key *key, const st
 	return set_text(field_of(place, key), value->text);
 }
 
+static int apply_pattern(const struct place *place, const struct key *key, const struct node *value)
+{
+	const char *why = value->kind == NODE_SCALAR ? value_check_pattern(value->text) : NULL;
+	struct key_expectation expected = keys_expectation(key);
+	struct excerpt got;
+
+	if (!why)
+		return apply_text(place, key, value);
+	got = problem_excerpt(value->text);
+	return problem_report(place->problem, value->at, "%s: expected %s, got '%s'; %s", key->path,
+			      expected.text, got.text, why);
+}
+
 static int apply_url(const struct place *place, const struct key *key, const struct node *value)
 {
 	char **field = field_of(place, key);
@@ -172,6 +185,12 @@ static int apply_selector(const struct place *place, const struct key *key,
 
 	if (value->kind != NODE_MAPPING)
 		return refuse(place, key, value);
+	/* Every process of the host: if that is meant, it can be said. */
+	if (value->n == 0)
+		return problem_report(place->problem, value->at,
+				      "%s: expected at least one of %s (for any process: language: "
+				      "any)",
+				      key->path, keys_expected(inside.scope, inside.prefix).text);
 	selector->line = place->problem->file ? value->at.line : 0;
 	return apply_mapping(&inside, value);
 }
@@ -304,6 +323,8 @@ static int apply_key(const struct place *place, const struct key *key, const str
 		return apply_url(place, key, value);
 	case KEY_TEXT:
 		return apply_text(place, key, value);
+	case KEY_PATTERN:
+		return apply_pattern(place, key, value);
 	case KEY_DURATION:
 	case KEY_COUNT:
 	case KEY_SIZE:

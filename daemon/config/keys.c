@@ -72,15 +72,15 @@ static const struct key keys[] = {
 	{"discover", .type = KEY_SECTION,
 	 .help = "Which processes are traced: those that an item of 'include' matches and no item of 'exclude'. "
 		 "An item matches when all its keys do. The keys of an item:"},
-	{"exe", .type = KEY_TEXT, IN_SELECTOR(exe), .example = "\"/srv/*\"",
+	{"exe", .type = KEY_PATTERN, IN_SELECTOR(exe), .example = "\"/srv/*\"",
 	 .help = "Pattern on the executable's path; without '/', on its name."},
-	{"cmd", .type = KEY_TEXT, IN_SELECTOR(command), .example = "\"*-jar shop.jar*\"",
+	{"cmd", .type = KEY_PATTERN, IN_SELECTOR(command), .example = "\"*-jar shop.jar*\"",
 	 .help = "Pattern on the whole command line."},
 	{"user", .type = KEY_TEXT, IN_SELECTOR(user), .example = "www-data",
 	 .help = "User name or number."},
-	{"unit", .type = KEY_TEXT, IN_SELECTOR(unit), .example = "\"shop-*.service\"",
+	{"unit", .type = KEY_PATTERN, IN_SELECTOR(unit), .example = "\"shop-*.service\"",
 	 .help = "Pattern on the systemd unit."},
-	{"container", .type = KEY_TEXT, IN_SELECTOR(container), .example = "\"4f2a9c0d71be*\"",
+	{"container", .type = KEY_PATTERN, IN_SELECTOR(container), .example = "\"4f2a9c0d71be*\"",
 	 .help = "Pattern on the container id, or its first 12 or more digits."},
 	{"netns", .type = KEY_TEXT, IN_SELECTOR(netns), .example = "/run/netns/a",
 	 .help = "Path of a network namespace."},
@@ -303,6 +303,9 @@ struct key_expectation keys_kind(const struct key *key)
 		return e;
 	case KEY_TEXT:
 		append(&e, "", "a text");
+		return e;
+	case KEY_PATTERN:
+		append(&e, "", "a pattern");
 		return e;
 	case KEY_PORTS:
 		append(&e, "", "a port or a range of ports");

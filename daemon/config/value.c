@@ -210,6 +210,52 @@ const char *value_check_url(struct str text)
 	return NULL;
 }
 
+/*
+ * Where the bracket expression that begins at 'start' ends, or 0: POSIX.1-2017, XCU 2.13.1 and XBD
+ * 9.3.5. A ']' that comes first is one of its characters, as are those in [:...:] and its like.
+ */
+static size_t bracket_end(struct str text, size_t start)
+{
+	size_t i = start + 1;
+
+	if (i < text.n && (text.p[i] == '!' || text.p[i] == '^'))
+		i++;
+	for (size_t first = i; i < text.n; i++) {
+		char kind = i + 1 < text.n ? text.p[i + 1] : '\0';
+
+		if (text.p[i] == ']' && i > first)
+			return i;
+		if (text.p[i] == '\\') {
+			i++;
+		} else if (text.p[i] == '[' && (kind == ':' || kind == '.' || kind == '=')) {
+			const char close[] = {kind, ']'};
+			const char *end =
+				memmem(text.p + i + 2, text.n - i - 2, close, sizeof(close));
+
+			if (end)
+				i = (size_t)(end - text.p) + 1;
+		}
+	}
+	return 0;
+}
+
+const char *value_check_pattern(struct str text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		if (text.p[i] == '\\') {
+			if (++i == text.n)
+				return "it ends in a '\\'";
+			continue;
+		}
+		if (text.p[i] != '[')
+			continue;
+		i = bracket_end(text, i);
+		if (i == 0)
+			return "its '[' has no ']' (write \\[ for the character)";
+	}
+	return NULL;
+}
+
 static struct value_text format_with_unit(uint64_t value, const struct unit *units, size_t n_units)
 {
 	struct value_text text;

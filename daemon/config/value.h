@@ -35,6 +35,12 @@ int value_parse_ports(struct str text, uint16_t *ret_first, uint16_t *ret_last);
  */
 const char *value_check_url(struct str text);
 
+/*
+ * What is wrong with a pattern for fnmatch(3), which would take it as it is and match nothing, or
+ * something else than was meant; NULL: nothing.
+ */
+const char *value_check_pattern(struct str text);
+
 /* The user part of a URL (before '@'), password included; empty when there is none. */
 struct str value_url_user(struct str url);
 

@@ -1,7 +1,7 @@
 /*
  * One item of discover.include, discover.exclude or services[].match: the keys of an item are
  * ANDed, items of a list ORed. A NULL string or a zero port is a key that was not given; an item
- * with no key at all matches all.
+ * with none, as "language: any" is, matches all.
  */
 #pragma once
 

@@ -47,6 +47,8 @@ MISTAKES = [  # configuration, line of the mistake, what the message must name
     ("export:\n  timeout: 5 parsecs\n", 2, "5 parsecs"),
     ("endpoint: ftp://x\n", 1, "http"),
     ("services:\n  - {match: {port: 99999}, name: x}\n", 2, "99999"),
+    ("discover:\n  include:\n    - {}\n", 3, "at least one"),
+    ("discover:\n  exclude:\n    - {exe: '/srv/[a'}\n", 3, "/srv/[a"),
     ("http: [1, 2]\n", 1, "mapping"),
     ("a: b: c\n", 1, ""),
     ("\tendpoint: x\n", 1, ""),

@@ -148,13 +148,13 @@ static void test_every_key(void **state)
 		      "      language: [jvm, other]\n"
 		      "    - port: 65535\n"
 		      "      language: any\n"
-		      "    - {}\n"
+		      "    - {language: [any]}\n"
 		      "  exclude: [{exe: nginx}]\n"
 		      "services:\n"
 		      "  - match: {port: 80}\n"
 		      "    name: front\n"
 		      "  - {name: back, match: {user: www-data}, propagate: off}\n"
-		      "  - {match: {}, propagate: on}\n"
+		      "  - {match: {language: any}, propagate: on}\n"
 		      "propagate: off\n"
 		      "http: {head_bytes_max: 4KiB, exchange_idle: 1h}\n"
 		      "limits: {connections: 1, processes: 2, open_requests: 3, open_bytes: 1MB,\n"
@@ -229,7 +229,7 @@ static void test_refusals(void **state)
 		{"export.timeout: 1s", "t.yaml:1:1: ", "unknown key"},
 		{"zzzzzz: 1", "t.yaml:1:1: ", "expected one of endpoint, export, discover,"},
 		{"discover: {include: [{prt: 1}]}", "t.yaml:1:23: ", "did you mean 'port'?"},
-		{"services: [{match: {}, nam: x}]", "t.yaml:1:24: ", "did you mean 'name'?"},
+		{"services: [{match: {port: 1}, nam: x}]", "t.yaml:1:31: ", "did you mean 'name'?"},
 		{"tap: auto\ntap: auto", "t.yaml:2:1: ", "duplicate key 'tap'"},
 		{"export:\n  timeout: 1s\n  timeout: 1s", "t.yaml:3:3: ", "duplicate key"},
 		{"[a, b]: 1", "t.yaml:1:1: ", "expected a key"},
@@ -242,18 +242,31 @@ static void test_refusals(void **state)
 		{"discover: {include: jvm}", "t.yaml:1:21: ", "expected a list of selectors"},
 		{"discover: {include: [jvm]}", "t.yaml:1:22: ", "got 'jvm'"},
 		{"discover:\n  include:\n  -", "t.yaml:3:4: ", "got nothing"},
-		{"discover: {include: [{exe: [a]}]}", "t.yaml:1:28: ", "expected a text"},
-		{"discover: {include: [{exe: ''}]}", "t.yaml:1:28: ", "expected a text"},
+		{"discover: {include: [{exe: [a]}]}", "t.yaml:1:28: ", "expected a pattern"},
+		{"discover: {include: [{exe: ''}]}", "t.yaml:1:28: ", "expected a pattern"},
 		{"discover: {include: [{exe: \"a\\nb\"}]}", "t.yaml:1:28: ", "got 'a?b'"},
 		{"discover: {include: [{exe: \"a\\0b\"}]}", "t.yaml:1:28: ", "got 'a?b'"},
 		{"services: {}", "t.yaml:1:11: ", "expected a list of services"},
 		{"services: [{name: a}]",
 		 "t.yaml:1:12: ", "expected 'match', and 'name', 'propagate' or 'jvm'"},
-		{"services: [{match: {}}]",
+		{"services: [{match: {port: 1}}]",
 		 "t.yaml:1:12: ", "expected 'match', and 'name', 'propagate' or 'jvm'"},
 		{"services: [{propagate: on}]",
 		 "t.yaml:1:12: ", "expected 'match', and 'name', 'propagate' or 'jvm'"},
-		{"services: [{match: {}, propagate: yes}]", "t.yaml:1:35: ", "expected off or on"},
+		{"services: [{match: {port: 1}, propagate: yes}]",
+		 "t.yaml:1:42: ", "expected off or on"},
+		/* selectors that match all, or nothing */
+		{"discover: {include: [{}]}",
+		 "t.yaml:1:22: ", "expected at least one of exe, cmd,"},
+		{"discover:\n  exclude:\n  - {}", "t.yaml:3:5: ", "discover.exclude: expected at"},
+		{"services: [{match: {}, name: a}]",
+		 "t.yaml:1:20: ", "match: expected at least one"},
+		{"discover: {include: [{exe: '[a'}]}", "t.yaml:1:28: ", "its '[' has no ']'"},
+		{"discover: {exclude: [{cmd: 'a [!]'}]}", "t.yaml:1:28: ", "got 'a [!]'"},
+		{"discover: {include: [{unit: '[[:alpha:]'}]}",
+		 "t.yaml:1:29: ", "expected a pattern"},
+		{"services: [{match: {container: 'a\\'}, name: b}]",
+		 "t.yaml:1:32: ", "it ends in a '\\'"},
 		{"propagate: 1", "t.yaml:1:12: ", "expected off or on"},
 		{"services: [{match: , name: a}]", "t.yaml:1:20: ", "expected a selector"},
 		/* values */

@@ -168,6 +168,28 @@ static void test_urls(void **state)
 	}
 }
 
+static void test_patterns(void **state)
+{
+	static const char *const accepted[] = {
+		"",     "a*?",          "[a]",     "[!]a]",   "[]]", "x]",
+		"\\[a", "[[:alpha:]_]", "[a\\]b]", "[[.].]]", "[[]",
+	};
+	static const char *const refused[] = {
+		"[", "[a", "[]", "[!", "[!]", "a\\", "[a\\]", "[[:alpha:]", "[a][b", "*[[.a",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(accepted); i++) {
+		if (value_check_pattern(str_from(accepted[i])))
+			fail_msg("'%s': %s", accepted[i],
+				 value_check_pattern(str_from(accepted[i])));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		if (!value_check_pattern(str_from(refused[i])))
+			fail_msg("'%s' accepted", refused[i]);
+	}
+}
+
 static void test_nearest_word(void **state)
 {
 	static const char *const words[] = {"status", "traces", "trace", "counters"};
@@ -190,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_written_values_are_read_back),
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_nearest_word),
 	};
 
