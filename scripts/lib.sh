@@ -74,6 +74,11 @@ need_build_tools() {
 	need_packages ${packages[@]}
 }
 
+# libFuzzer and clang's sanitizers, of the version that clang has.
+need_fuzz_tools() {
+	need_packages "libclang-rt-$(clang --version | sed -n 's/.*version \([0-9]*\).*/\1/p' | head -n 1)-dev"
+}
+
 # A JDK of 17 or later in PATH.
 need_java() {
 	local version=0 home
@@ -160,6 +165,7 @@ need_jdks() {
 build_preset() {
 	local preset=$1 directory=$ROOT/build/$1 log=$ROOT/build/$1.log
 	shift
+	[[ $preset != fuzz ]] || need_fuzz_tools
 	cd "$ROOT" || die "no $ROOT"
 	if [[ ! -e $directory/build.ninja ]]; then
 		say "Configuring the $preset build"
