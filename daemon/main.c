@@ -120,6 +120,11 @@ static int configuration_load(struct arguments *a, struct config *ret)
 	return 0;
 }
 
+static void warn(const char *line)
+{
+	log_warning("%s", line);
+}
+
 /* What the daemon starts itself as, to have an agent loaded. */
 static int load_agent(int n, char **arguments)
 {
@@ -142,13 +147,15 @@ int main(int argc, char **argv)
 		return r;
 	if (configuration_load(&a, &config) < 0)
 		return EXIT_FAILURE;
+	if (!a.check_config)
+		log_set_level((enum log_level)config.log_level);
+	config_check_users(&config, a.config_path, warn);
 	if (a.check_config) {
 		printf("%s: good\n", a.config_path ? a.config_path : "built-in defaults");
 		config_done(&config);
 		return EXIT_SUCCESS;
 	}
 
-	log_set_level((enum log_level)config.log_level);
 	r = daemon_run(&(struct daemon_options){
 		.config = &config,
 		.config_path = a.config_path,

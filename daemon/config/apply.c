@@ -68,6 +68,19 @@ static int apply_text(const struct place *place, const struct key *key, const st
 	return set_text(field_of(place, key), value->text);
 }
 
+static int apply_user(const struct place *place, const struct key *key, const struct node *value)
+{
+	struct selector *selector = place->base;
+	int r = apply_text(place, key, value);
+
+	assert(key->offset == offsetof(struct selector, user));
+	if (r)
+		return r;
+	selector->user_line = value->at.line;
+	selector->user_column = value->at.column;
+	return 0;
+}
+
 static int apply_pattern(const struct place *place, const struct key *key, const struct node *value)
 {
 	const char *why = value->kind == NODE_SCALAR ? value_check_pattern(value->text) : NULL;
@@ -323,6 +336,8 @@ static int apply_key(const struct place *place, const struct key *key, const str
 		return apply_url(place, key, value);
 	case KEY_TEXT:
 		return apply_text(place, key, value);
+	case KEY_USER:
+		return apply_user(place, key, value);
 	case KEY_PATTERN:
 		return apply_pattern(place, key, value);
 	case KEY_DURATION:

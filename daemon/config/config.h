@@ -85,6 +85,13 @@ int config_load(const char *path, struct config *ret, struct config_error *ret_e
 int config_parse(struct str text, const char *name, struct config *ret,
 		 struct config_error *ret_error);
 
+/*
+ * Calls 'warn' with a line as that of an error, for each user that a selector names and /etc/passwd
+ * does not; 'name' stands for FILE.
+ */
+typedef void (*config_warn_fn)(const char *line);
+void config_check_users(const struct config *config, const char *name, config_warn_fn warn);
+
 void config_done(struct config *config);
 
 /*

@@ -76,7 +76,7 @@ static const struct key keys[] = {
 	 .help = "Pattern on the executable's path; without '/', on its name."},
 	{"cmd", .type = KEY_PATTERN, IN_SELECTOR(command), .example = "\"*-jar shop.jar*\"",
 	 .help = "Pattern on the whole command line."},
-	{"user", .type = KEY_TEXT, IN_SELECTOR(user), .example = "www-data",
+	{"user", .type = KEY_USER, IN_SELECTOR(user), .example = "www-data",
 	 .help = "User name or number."},
 	{"unit", .type = KEY_PATTERN, IN_SELECTOR(unit), .example = "\"shop-*.service\"",
 	 .help = "Pattern on the systemd unit."},
@@ -302,6 +302,7 @@ struct key_expectation keys_kind(const struct key *key)
 		append(&e, "", "http:// or https:// and a host");
 		return e;
 	case KEY_TEXT:
+	case KEY_USER:
 		append(&e, "", "a text");
 		return e;
 	case KEY_PATTERN:

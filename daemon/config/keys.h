@@ -22,6 +22,7 @@ enum key_type {
 	KEY_SECTION,   /* a mapping of the keys that have this one in front */
 	KEY_URL,       /* char *; may be null */
 	KEY_TEXT,      /* char * */
+	KEY_USER,      /* the same; struct selector only */
 	KEY_PATTERN,   /* char *, for fnmatch(3) */
 	KEY_DURATION,  /* uint32_t, milliseconds */
 	KEY_COUNT,     /* uint32_t */

@@ -22,6 +22,7 @@ struct selector {
 	uint16_t port_first, port_last; /* a port it listens on; 0: not given */
 	uint32_t languages;             /* bit 1 << enum language; 0: not given, which is "any" */
 	unsigned int line;              /* in the config file, 0 for built-in items */
+	unsigned int user_line, user_column; /* where 'user' stands there */
 };
 
 struct selector_list {

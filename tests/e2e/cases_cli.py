@@ -89,6 +89,9 @@ def case_config_files(run):
         path.write_bytes(content)
         status, _, err = daemon_once(run, "--config", path, "--check-config")
         expect(status == 0, f"refused {content!r}: {err}")
+    path.write_text("discover:\n  exclude: [{user: no-such-user}]\n")
+    status, _, err = daemon_once(run, "--config", path, "--check-config")
+    expect(status == 0 and f"{path}:2:20: user: " in one_line(err), f"a user that is not there: {status}: {err}")
     os.mkfifo(fifo := run.directory / "fifo.yaml")
     begin = time.monotonic()
     for arguments in (["--check-config"], []):

@@ -488,6 +488,31 @@ static void test_pipes(void **state)
 	close(fds[1]);
 }
 
+static struct config_error warnings[4];
+static size_t n_warnings;
+
+static void note_warning(const char *line)
+{
+	assert_true(n_warnings < ARRAY_SIZE(warnings));
+	strcpy(warnings[n_warnings++].text, line);
+}
+
+static void test_users(void **state)
+{
+	struct config c = parse("discover:\n"
+				"  include: [{user: root}, {user: 4000000000}, {exe: a}]\n"
+				"  exclude: [{exe: a, user: nosuch-a}]\n"
+				"services: [{name: a, match: {user: nosuch-b}}]\n");
+
+	(void)state;
+	config_check_users(&c, "t.yaml", note_warning);
+	assert_int_equal(n_warnings, 2);
+	assert_non_null(strstr(warnings[0].text, "t.yaml:3:28: user: expected a name in "));
+	assert_non_null(strstr(warnings[0].text, "got 'nosuch-a'"));
+	assert_non_null(strstr(warnings[1].text, "t.yaml:4:36: user: expected a name in "));
+	config_done(&c);
+}
+
 static void test_long_lists(void **state)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -516,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_files),
 		cmocka_unit_test(test_pipes),
+		cmocka_unit_test(test_users),
 		cmocka_unit_test(test_long_lists),
 	};
 
