@@ -140,7 +140,7 @@ def case_resource(run):
 
 
 def case_prompt(run):
-    """A lone span can be read within 1 s of its response, and the daemon is ready within 1 s of its start."""
+    """A lone span can be read within 1 s of its response; how soon the daemon is ready is said, not judged."""
     back = run.app("back", apps.python("threaded.py", "{port}", "{log}"))
     begin = time.monotonic()
     daemon = run.daemon()
