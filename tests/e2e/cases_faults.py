@@ -1,5 +1,6 @@
 """What goes wrong around the daemon: overload, SIGKILL, hostile bytes, bad collectors. Nothing dies, all is counted."""
 
+import collections
 import contextlib
 import json
 import os
@@ -129,8 +130,30 @@ def expect_bpf_objects(run, before):
         raise Failure(f"BPF objects left: {sorted(left)[:5]}") from None
 
 
+def has_proc_open(daemon):
+    for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(fd) == "/proc":
+                return True
+    return False
+
+
+def stop_in_pass(daemon):
+    """Stops it in the middle of its pass over /proc. False: it was through before that was seen."""
+    while "Ready" not in daemon.stderr:
+        daemon.expect_running()
+        if has_proc_open(daemon):
+            os.kill(daemon.pid, signal.SIGSTOP)
+            time.sleep(0.002)
+            if has_proc_open(daemon):
+                return True
+            os.kill(daemon.pid, signal.SIGCONT)
+    return False
+
+
 def case_sigkill(run):
-    """SIGKILL 50 times under load, also while loading: no failed request, nothing left in the kernel or in files."""
+    """SIGKILL 50 times under load, also while loading and in the pass over /proc: no failed request, nothing left in the
+    kernel or in files."""
     need("java", "javac", "go")
     front, _ = java_chain(run)
     program = apps.go_chain()
@@ -139,15 +162,21 @@ def case_sigkill(run):
     before = bpf_objects(run)
     loads = [run.load_start(front.port, 1_000_000, 8, name="load-java", rate=300, seconds=200),
              run.load_start(hello.port, 1_000_000, 8, name="load-go", rate=600, seconds=200)]
+    killed = collections.Counter()
     for round_ in range(KILLS):
         daemon = Daemon(run, run.config(), name=f"killed-{round_}")
-        if round_ % 2:
+        in_pass = False
+        if round_ % 3 == 0:
             daemon.wait_ready()
             time.sleep(random.uniform(0, 0.2))
+        elif round_ % 3 == 1:
+            in_pass = stop_in_pass(daemon)
         else:
             time.sleep(random.uniform(0, 0.3))  # somewhere in its start
         expect(daemon.running(), f"the daemon ended by itself: {daemon.stderr[-300:]}")
+        killed["pass over /proc" if in_pass else "ready" if "Ready" in daemon.stderr else "start"] += 1
         daemon.kill()
+    expect(len(killed) == 3 and min(killed.values()) >= KILLS // 10, f"killed: {dict(killed)}")
     for load in loads:
         load.expect_running()
     expect_bpf_objects(run, before)
@@ -163,7 +192,8 @@ def case_sigkill(run):
     expect(not left, f"files left: {sorted(left)[:5]}")
     runtime = run.directory / "run"
     expect(not runtime.exists() or not list(runtime.iterdir()), f"left in the runtime directory: {runtime}")
-    return f"{KILLS} kills, {done} requests, 0 failed, nothing left"
+    times = ", ".join(f"{where} {n}" for where, n in killed.items())
+    return f"{KILLS} kills ({times}), {done} requests, 0 failed, nothing left"
 
 
 def hostile_requests(rng):
