@@ -83,9 +83,10 @@ struct head_facts {
 	__u8 trace_flags;
 	__u8 trace_id[16];
 	__u8 parent_id[8];
-	__u8 fields; /* header lines, up to 255 */
-	__u8 is_1_0; /* HTTP/1.0 */
-	__u8 pad[4];
+	__u8 fields;         /* header lines, up to 255 */
+	__u8 is_1_0;         /* HTTP/1.0 */
+	__u8 in_traceparent; /* the newest header line: the next one may go on with it */
+	__u8 pad[3];
 };
 
 /* One direction of a connection. */
@@ -376,21 +377,37 @@ SUBPROGRAM4(http_traceparent, struct head_facts *, f, const struct scan *, scan,
 	return 0;
 }
 
-/* A header line, 'length' bytes without its line end. */
+/*
+ * A header line, 'length' bytes without its line end ('is_long': it goes on behind them). A value
+ * that goes on, in the next line or behind a blank that was the last byte looked at, is no
+ * traceparent.
+ */
 HTTP_INLINE void http_header_line(struct head_facts *f, const struct scan *scan, __u32 pos,
-				  __u32 length)
+				  __u32 length, bool is_long)
 {
 	__u64 name = WORD(scan, pos) | LOWER;
 	__u32 end = pos + length;
 
+	if (http_is_blank(BYTE(scan, pos))) {
+		if (f->in_traceparent)
+			f->traceparent = TRACEPARENT_INVALID;
+		return;
+	}
+	f->in_traceparent = 0;
 	if (length < 12)
 		return;
-	if (name == 0x7261706563617274ULL) {                        /* "tracepar" */
-		if ((HALF(scan, pos + 8) | LOWER32) == 0x3a746e65U) /* "ent:" */
+	if (name == 0x7261706563617274ULL) {                          /* "tracepar" */
+		if ((HALF(scan, pos + 8) | LOWER32) == 0x3a746e65U && /* "ent:" */
+		    BYTE(scan, pos + 11) == ':') {
 			http_traceparent(f, scan, pos + 12, end);
+			f->in_traceparent = 1;
+			if (is_long && http_is_blank(BYTE(scan, end - 1)))
+				f->traceparent = TRACEPARENT_INVALID;
+		}
 	} else if (name == 0x2d746e65746e6f63ULL) { /* "content-" */
 		if (length >= 15 &&
-		    (WORD(scan, pos + 7) | LOWER) == 0x3a6874676e656c2dULL) /* "-length:" */
+		    (WORD(scan, pos + 7) | LOWER) == 0x3a6874676e656c2dULL && /* "-length:" */
+		    BYTE(scan, pos + 14) == ':')
 			http_content_length(f, scan, pos + 15, end);
 	} else if (name == 0x726566736e617274ULL) { /* "transfer" */
 		if (length >= 18 &&
@@ -489,7 +506,7 @@ SUBPROGRAM5(http_line, struct stream *, s, const struct scan *, scan, __u32, pos
 		if (!length)
 			return LINE_HEAD_END;
 		s->facts.fields += s->facts.fields < 255;
-		http_header_line(&s->facts, scan, pos, length);
+		http_header_line(&s->facts, scan, pos, length, is_long);
 		/* Framing that is told in a line too long to be seen whole. */
 		if (is_long && (s->facts.has_coding || s->facts.has_length) &&
 		    is_framing(scan, pos, length))

@@ -3,6 +3,8 @@
 
 #include "base/util.h"
 
+#define VALID "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 static void test_cut_at_every_byte(void **state)
 {
 	const char request[] = REQUEST "hello", response[] = RESPONSE "5\r\nHTTP/\r\n0\r\n\r\n";
@@ -245,6 +247,62 @@ static void test_invalid_traceparents(void **state)
 		end_recv(&e, request);
 		assert_int_equal(decision_of(0)->reason, cases[i].reason);
 	}
+}
+
+/*
+ * Header lines that the parser, which looks at each byte again, does not read as a traceparent: the
+ * two must agree.
+ */
+static void test_traceparents_that_are_none(void **state)
+{
+	static const char *const lines[] = {
+		"traceparent: " VALID "\r\n chunked\r\n",
+		"traceparent: " VALID "\r\n\tx\r\nHost: a\r\n",
+		"traceparent: " VALID "\r\n \r\n",
+		"traceparent: " VALID "\n \n",
+		"traceparent: " VALID "\r\n x\r\ntraceparent: " VALID "\r\n",
+		"traceparent\x1a " VALID "\r\n",
+	};
+	char request[512];
+	struct end e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		snprintf(request, sizeof(request), "GET / HTTP/1.1\r\n%s\r\n", lines[i]);
+		for (size_t cut = 1; cut < strlen(request); cut++) {
+			setup(NULL);
+			end_init(&e, 1, 11);
+			end_call(&e, false, request, cut);
+			end_recv(&e, request + cut);
+			assert_int_equal(decision_of(0)->reason, DECISION_NONE_REMOTE);
+		}
+	}
+
+	/* Blanks, and what is behind them comes with a later call. */
+	setup(NULL);
+	end_init(&e, 1, 11);
+	end_recv(&e, "GET / HTTP/1.1\r\ntraceparent:               " VALID "                ");
+	end_recv(&e, "x\r\n\r\n");
+	assert_int_equal(decision_of(0)->reason, DECISION_NONE_REMOTE);
+
+	/* Another line that goes on does not matter. */
+	setup(NULL);
+	end_init(&e, 1, 11);
+	end_recv(&e, "GET / HTTP/1.1\r\ntraceparent: " VALID "\r\nA: b\r\n c\r\n\r\n");
+	assert_int_equal(decision_of(0)->reason, DECISION_HEADER);
+}
+
+/* "content-length" and a byte that is no colon: no length. */
+static void test_length_without_a_colon(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1, 11);
+	end_recv(&e, "GET /a HTTP/1.1\r\nContent-Length\x1a 5\r\n\r\n");
+	end_send(&e, "HTTP/1.1 204 No Content\r\n\r\n");
+	end_recv(&e, "GET /b HTTP/1.1\r\n\r\n");
+	assert_int_equal(heads(true, texts, 64), 2);
 }
 
 static void test_transfer_codings(void **state)
@@ -564,6 +622,8 @@ int main(void)
 		cmocka_unit_test_setup(test_traceparent_far_down, setup),
 		cmocka_unit_test_setup(test_not_http, setup),
 		cmocka_unit_test_setup(test_invalid_traceparents, setup),
+		cmocka_unit_test_setup(test_traceparents_that_are_none, setup),
+		cmocka_unit_test_setup(test_length_without_a_colon, setup),
 		cmocka_unit_test_setup(test_transfer_codings, setup),
 		cmocka_unit_test_setup(test_heads_that_servers_read_differently, setup),
 		cmocka_unit_test_setup(test_long_lines_that_servers_read_differently, setup),
