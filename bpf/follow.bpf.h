@@ -107,6 +107,9 @@ static __always_inline bool stream_resync(struct work *w, struct conn *c, struct
 		}
 		c->responded = c->opened - 1;
 	}
+	/* Of the only open request the answer has begun: what comes is in it, or answers none. */
+	if (!is_request && c->opened != c->responded && c->opened == c->headed)
+		return false;
 	stream_to_start(s);
 	s->is_tentative = 1;
 	s->is_old = 0;

@@ -335,7 +335,7 @@ struct conn {
 	struct logical logical[LOGICAL_MAX]; /* the newest, also of exchanges that are over */
 	__u64 logical_dropped;               /* the highest that had no room */
 	__u32 logical_next;                  /* so many were put into it; it may wrap */
-	__u32 pad2;
+	__u32 headed;      /* the exchange whose response has begun, interim ones aside */
 	__u64 go_conn;     /* a Go server's net/http.conn; 0: not found, */
 	__u32 go_searches; /* and so often looked for */
 	__u32 sent_from;   /* where the newest send began of which something was new */

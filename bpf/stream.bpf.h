@@ -169,6 +169,8 @@ SUBPROGRAM2(message_start, struct work *, w, struct conn *, c)
 		return false;
 	}
 	s->exchange = ++c->opened;
+	if (c->headed == s->exchange)
+		c->headed = 0; /* of one that was taken back */
 	c->lost &= ~exchange_bit(s->exchange);
 	c->told &= ~exchange_bit(s->exchange);
 	c->methods_head &= ~exchange_bit(s->exchange);
@@ -494,6 +496,11 @@ SUBPROGRAM4(head_part, struct work *, w, struct conn *, c, __u32, length, bool, 
 	is_request = (c->role == ROLE_CLIENT) == (w->is_tx != 0);
 	s->head_length += length;
 	if (s->head_length > head_bytes_max && !was_truncated) {
+		/* Where a guess begins, nothing is decided before its end has proved it. */
+		if (s->is_tentative && is_request && !ended) {
+			no_http(w, c, s);
+			return 0;
+		}
 		s->is_truncated = 1;
 		s->is_unproven = 0; /* what is decided now stays */
 		flags |= HEAD_TRUNCATED;
@@ -529,6 +536,9 @@ SUBPROGRAM4(head_part, struct work *, w, struct conn *, c, __u32, length, bool, 
 	}
 	if (!is_request)
 		flags |= c->answer;
+	if (!is_request && (ended || (flags & HEAD_TRUNCATED)) &&
+	    (s->facts.status / 100 != 1 || s->facts.status == 101))
+		c->headed = s->exchange;
 	if (ended && !is_request && ends_here(w, s, length, complete))
 		flags |= HEAD_COMPLETE;
 	w->route_length = 0;

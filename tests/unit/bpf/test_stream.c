@@ -4,6 +4,8 @@
  */
 #include "ends.h"
 
+#include "base/util.h"
+
 static void test_thread_is_the_unit(void **state)
 {
 	struct end server, client, other;
@@ -258,6 +260,68 @@ static void test_unreadable_response_closes_the_context(void **state)
 	assert_int_equal(shim_entries(&requests), 0);
 }
 
+/*
+ * A response that lost its step, and text that looks like one more: the only open request has its
+ * answer, and no second head is recorded for it. The next request's is found.
+ */
+static void test_one_answer_for_a_request(void **state)
+{
+	static const char *const answers[] = {
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"
+		"Content-Length: 3\r\nContent-Length: 5\r\n\r\nab",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		struct end e;
+		unsigned int n;
+
+		setup(NULL);
+		end_init(&e, 1, 11);
+		end_recv(&e, "POST /a HTTP/1.1\r\nContent-Length: 50\r\n\r\n");
+		end_send(&e, answers[i]);
+		assert_int_equal(e.conn.tx.phase, PHASE_OUT_OF_STEP);
+		n = n_recorded;
+		for (int k = 0; k < 3; k++) {
+			end_recv(&e, "body");
+			end_send(&e, "HTTP/1.1 404 in text\r\nContent-Length: 0\r\n\r\n");
+		}
+		assert_int_equal(n_recorded, n);
+		end_recv(&e, "01234567890123456789012345678901234567");
+		end_recv(&e, "GET /b HTTP/1.1\r\n\r\n");
+		end_send(&e, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+		assert_int_equal(n_recorded, n + 2);
+		assert_int_equal(recorded(n)->header.exchange, 2);
+		assert_int_equal(recorded(n + 1)->header.exchange, 2);
+		assert_true(recorded(n + 1)->flags & HEAD_COMPLETE);
+	}
+}
+
+/* What begins where we are out of step is no request before its head has ended. */
+static void test_truncated_guess(void **state)
+{
+	char *request = malloc(40000);
+	struct end e;
+	size_t n;
+
+	(void)state;
+	n = (size_t)sprintf(request, "GET /fake HTTP/1.1\r\nCookie: ");
+	memset(request + n, 'c', 20000);
+	sprintf(request + n + 20000, "\r\n\r\nmore of the upload");
+	old_end_init(&e, 1, 11);
+	end_recv(&e, request);
+	assert_null(decision_of(0));
+	assert_int_equal(shim_entries(&requests), 0);
+	end_send(&e, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	end_recv(&e, "GET /true HTTP/1.1\r\n\r\n");
+	assert_true(recorded(n_recorded - 1)->flags & HEAD_END);
+	assert_non_null(decision_of(0));
+	assert_null(decision_of(1));
+	free(request);
+}
+
 static void test_old_connection_in_mid_body(void **state)
 {
 	static const char *const bodies[] = {"Hello world\n",  "GE", "P", "HTTP is fun\r\n",
@@ -435,6 +499,8 @@ int main(void)
 		cmocka_unit_test_setup(test_reset_meanwhile, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_upload, setup),
 		cmocka_unit_test_setup(test_unreadable_response_closes_the_context, setup),
+		cmocka_unit_test_setup(test_one_answer_for_a_request, setup),
+		cmocka_unit_test_setup(test_truncated_guess, setup),
 		cmocka_unit_test_setup(test_old_connection_in_mid_body, setup),
 		cmocka_unit_test_setup(test_old_connection_first_byte_alone, setup),
 		cmocka_unit_test_setup(test_old_connection_response_first, setup),
