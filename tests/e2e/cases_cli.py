@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import apps
-from harness import BIN, PATIENCE, ROOT, expect, wait_until
+from harness import BIN, PATIENCE, ROOT, Process, expect, wait_until
 from wire import Wire
 
 
@@ -35,6 +35,12 @@ def case_version(run):
     status, out, err = daemon_once(run, "--no-such-option")
     expect(status != 0 and out == "" and err, f"--no-such-option: {status} '{err}'")
     return out.strip() or "ok"
+
+
+def in_session(leader):
+    """Processes of a session, and those whose parent it was; services have sessions of their own, and end with it."""
+    found = subprocess.run(["ps", "-o", "pid=", "-s", str(leader)], capture_output=True, text=True, check=False)
+    return found.stdout.split()
 
 
 MISTAKES = [  # configuration, line of the mistake, what the message must name
@@ -172,6 +178,38 @@ def case_ctrl_c(run):
     expect("rror" not in daemon.stderr, daemon.stderr)
     expect("Stopped, 1 spans made" in daemon.stderr, f"no line at the end: {daemon.stderr}")
     return "ok"
+
+
+def changes():
+    """What git says of the tree that is tested; nothing where it is no repository."""
+    done = subprocess.run(["git", "-C", ROOT, "status", "--porcelain"], capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def case_script_run(run):
+    """scripts/run --demo, twice, each ended by Ctrl-C: a trace of three spans, the second time at once, nothing left."""
+    before, said = changes(), []
+    own_run = ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+               "mount -t tmpfs none /run && exec \"$@\"", "sh"]  # no other daemon answers there
+    demo = run.directory / "demo"
+    demo.mkdir()
+    for name, at_most in (("first", 60), ("second", 5)):
+        begin = time.monotonic()
+        script = Process(run, name, [*own_run, ROOT / "scripts/run", "--demo"], env={**os.environ, "TMPDIR": str(demo)})
+        run.processes.append(script)
+        wait_until(lambda p=script: "Ready" in p.stderr or not p.running(), at_most, f"'Ready' of the {name} run")
+        ready = time.monotonic() - begin
+        wait_until(lambda p=script: "3 spans" in p.stdout or not p.running(), 60, f"a trace of the {name} run")
+        script.expect_running()
+        trace = time.monotonic() - begin
+        os.killpg(script.pid, signal.SIGINT)
+        status = script.wait(10)
+        expect(status == 0, f"the {name} run exited with {status}: {script.stderr[-300:]}")
+        wait_until(lambda: not in_session(script.pid), 5, f"an end of all that the {name} run started")
+        said.append(f"{name}: ready after {ready:.1f} s, a trace after {trace:.1f} s")
+    expect(not list(demo.iterdir()), f"left: {list(demo.iterdir())}")
+    expect(changes() == before, f"the tree is not as before: {changes()}")
+    return "; ".join(said)
 
 
 def case_control(run):

@@ -275,6 +275,7 @@ def case_bad_input(run):
                ("heads_bad", "heads_truncated", "heads_partial", "not_http", "head_truncated", "out_of_step",
                 "exchanges_not_observed")}
     expect(noticed, f"no counter noticed anything: {counters}")
+    expect((counters["records_bad"], counters["parent_mismatch"]) == (0, 0), f"the two sides disagree: {counters}")
     logs = {"back": judge.read_log(run.logs["back"], "/true/"), "load": records}
     return expect_true(spans, expand([Hop("server", "/true/{id}", outer="load", inner="back", pid=back.pid)], logs),
                        least=len(records)) + f"; noticed {noticed}"
