@@ -269,8 +269,8 @@ static void test_one_answer_for_a_request(void **state)
 	static const char *const answers[] = {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"
-		"Content-Length: 3\r\nContent-Length: 5\r\n\r\nab",
+		("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"
+		 "Content-Length: 3\r\nContent-Length: 5\r\n\r\nab"),
 	};
 
 	(void)state;
