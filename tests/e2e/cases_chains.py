@@ -3,7 +3,7 @@
 import time
 
 import apps
-from harness import Failure, Jaeger, Skip, expect, expect_true, scaled
+from harness import PATIENCE, Failure, Jaeger, Skip, expect, expect_true, scaled
 from judge import Hop, expand
 
 REQUESTS = 10_000  # never scaled
@@ -105,7 +105,7 @@ def case_java_few_daemon_late(run):
     """500 requests at 8 connections, the daemon starts in the middle: the same for slow machines."""
     need("java", "javac")
     front, back = java_chain(run)
-    load = run.load_start(front.port, 500, 8, traceparent=20, rate=12)
+    load = run.load_start(front.port, 500, 8, traceparent=20, rate=max(12, int(100 / PATIENCE)))
     time.sleep(1.5)
     daemon = run.daemon()
     expect(load.running(), "the load was over before the daemon was ready")
@@ -192,7 +192,7 @@ def ktor_chain(run, client):
     back = run.app("back", apps.java("Back", "{port}", "{log}"))
     front = run.app("front", ["java", "-jar", jar, "{port}", back.port, "{log}", "netty-epoll", client])
     daemon = run.daemon()
-    run.load(front.port, scaled(6_000), 64, traceparent=20)
+    run.load(front.port, scaled(3_000), 64, traceparent=20)
     return judge_chain(run, daemon, front, back, client_may_lack_parent=True)
 
 

@@ -64,8 +64,9 @@ def hops(front, back, client, load, may_lack=False):
             judge.Hop("server", "/back/{id}", outer="front", inner="back", pid=back.pid)]
 
 
-def judge_loads(run, daemon, services, clients, late_ns=0, may_lack=False):
-    """What the loads CLIENT-CONNECTIONS, or late-CLIENT, became."""
+def judge_loads(run, daemon, services, clients, late_ns=0, may_lack=False, settling=()):
+    """What the loads CLIENT-CONNECTIONS, or late-CLIENT, became. 'settling': loads of the first of 'clients' that were
+    over by 'late_ns'."""
     front, back = services
     run.stop_apps()
     ours = [span for span in daemon.finish() if span["pid"] in run.pids()]
@@ -75,6 +76,8 @@ def judge_loads(run, daemon, services, clients, late_ns=0, may_lack=False):
         for load in [f"late-{client}"] if late_ns else [f"{client}-{connections}" for _, connections in LOADS]:
             expected += judge.expand(hops(front, back, client, load, may_lack), logs, load,
                                      in_flight_before=late_ns)
+    for load in settling:
+        expected += judge.expand(hops(front, back, clients[0], load), logs, load, in_flight_before=late_ns)
     return expect_true(ours, expected, least=scaled(1_000))
 
 
@@ -97,19 +100,23 @@ def cells(run, server, clients, versions="new", home=None, may_lack=False):
 
 
 def cells_late(run, server, clients, versions="new", home=None, may_lack=False, settle_s=0, rate=500,
-               requests=4_800):
+               requests=4_800, at_once=0):
     """The agent comes after 1,000 requests, when all connections, threads and jobs are there. A method that runs by then
-    stays as it was, a loop as long as there is work: for 'settle_s' calls may lack a parent."""
+    stays as it was, a loop as long as there is work: for 'settle_s' calls may lack a parent. 'at_once': requests that come
+    together in that time."""
     services = front, _ = start(run, server, clients, versions, home)
     loads = [run.load_start(front.port, scaled(requests // len(clients)), 16, name=f"late-{client}",
                             prefix=f"/{client}/", id=f"late-{client}", rate=rate / len(clients)) for client in clients]
     time.sleep(1_000 / rate)
     daemon, agent_ns = daemon_with_agent(run, front)
+    if at_once:
+        run.load(front.port, at_once, at_once, name="settling", prefix=f"/{clients[0]}/", id="settling")
     expect(all(load.running() for load in loads), "a load was over before the agent was in use")
     for load in loads:
         status = load.wait(60)
         expect(status == 0, f"load: {load.stdout} {load.stderr}")
-    return judge_loads(run, daemon, services, clients, late_ns=agent_ns + int(settle_s * 1e9), may_lack=may_lack)
+    return judge_loads(run, daemon, services, clients, late_ns=agent_ns + int(settle_s * 1e9), may_lack=may_lack,
+                       settling=["settling"] if at_once else [])
 
 
 def cells_after(run, server, clients, versions="new", home=None, may_lack=False):
@@ -128,6 +135,8 @@ def way_late(run, way, versions="new", home=None):
     options = {"may_lack": way in MAY_LACK or way in ENDLESS, "versions": versions, "home": home}
     if way in BY_CALLER:
         return cells_after(run, f"jdk-{way}", ["huc"], **options)
+    if way == "connection":
+        options["at_once"] = 64  # until two write without an answer in between, a shared connection looks like a pool's
     return cells_late(run, f"jdk-{way}", ["huc"], settle_s=2, rate=200, requests=3_200, **options)  # no loop goes on for ever
 
 
