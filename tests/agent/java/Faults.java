@@ -48,8 +48,12 @@ public class Faults {
 	/* Until JDK 19; by reflection, since compilers complain of it. */
 	private static void stop() throws Exception {
 		Method stop = Thread.class.getMethod("stop");
+		LinkedBlockingQueue<Object> queue = new LinkedBlockingQueue<>();
 		int ended = 0;
 
+		/* A class whose initialiser is stopped can never be used again. */
+		queue.offer(queue);
+		queue.poll();
 		for (int i = 0; i < STOPS; i++) {
 			Thread thread = new Thread(Faults::work);
 
