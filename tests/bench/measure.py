@@ -96,11 +96,19 @@ def status_of(daemon):
     return json.loads(daemon.control("--json", "status"))
 
 
+def is_idle(pid):
+    before = cpu_ns(pid)
+    time.sleep(0.3)
+    return cpu_ns(pid) - before < 3_000_000  # 1 % of it
+
+
 @contextlib.contextmanager
 def tracing(run, traced, endpoint=None, arguments=(), extra=""):
-    """The daemon, once it has found so many processes of the run; ended after that. 'extra': of its configuration."""
+    """The daemon, once it has found so many processes of the run, and what it does once for the first Go program is
+    done; ended after that. 'extra': of its configuration."""
     daemon = run.daemon(run.config(extra, endpoint=endpoint), arguments=arguments)
     wait_until(lambda: status_of(daemon)["processes"]["traced"] >= traced, 10, f"{traced} traced processes")
+    wait_until(lambda: is_idle(daemon.pid), 10, "an end of what the daemon does at its start")
     try:
         yield daemon
         daemon.expect_running()
