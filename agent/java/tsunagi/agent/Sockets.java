@@ -372,12 +372,13 @@ public final class Sockets {
 
 	/*
 	 * A pool lends a connection to one request after the other: the next one writes when the last one's
-	 * answer is there. Where two wait at once it is no such pool's. What is written for no request that
-	 * is known may be part of one's (a body, a handshake): that alone does not tell.
+	 * answer is there. Where two wait at once it is no such pool's, also if for whom the first wrote is not
+	 * known. What is written for no request that is known may be part of the one's before (a body, a
+	 * handshake): that alone does not tell.
 	 */
 	private static void written(int fd, long context, boolean isForMany) {
 		long before = words.get(fd) >>> SHIFT;
-		boolean isOfTwo = context != 0 && before > Context.NOBODY && before != context;
+		boolean isOfTwo = context != 0 && before != Context.NOBODY && before != context;
 
 		if (isForMany || awaits[fd] && isOfTwo)
 			shared[fd] = true;
