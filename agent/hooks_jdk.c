@@ -159,22 +159,15 @@ static const struct class_hook timer_queue[] = {
 #define OFFER  "(Ljava/lang/Object;)Z"
 #define OFFER2 "(Ljava/lang/Object;JLjava/util/concurrent/TimeUnit;)Z"
 /* With the queue itself. */
-#define MESSAGE(call, with)                                                              \
-	{                                                                                \
-		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
-		.loads = with, .owner = TASKS                                            \
-	}
-#define TAKE "()Ljava/lang/Object;"
-#define POLL "(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;"
+#define MESSAGE(call, with) CALL2(TASKS, call, with)
+#define TAKE                "()Ljava/lang/Object;"
+#define POLL                "(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;"
 
 /* Many messages at once are nobody's. */
 #define DRAINS AT_EXIT("drainTo", NULL, PLAIN(TASKS, "drained"))
 
-#define HELP(call, with)                                                                 \
-	{                                                                                \
-		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
-		.loads = with, .owner = HELPING                                          \
-	}
+#define HELP(call, with) CALL2(HELPING, call, with)
+#define REMOVES(name)    AT_ENTRY(name, OFFER, CALL(HELPING, "removing", "a0"))
 
 /*
  * Where they are taken out, not where that was asked for: a receiver may have waited there since before
@@ -187,7 +180,7 @@ static const struct class_hook queue[] = {
 	AT_EXIT("dequeue", TAKE, MESSAGE("received", "ra0")),
 	AT_EXIT("poll", TAKE, HELP("sought", "ra0")),
 	AT_EXIT("poll", POLL, HELP("sought", "ra0")),
-	AT_ENTRY("remove", OFFER, CALL(HELPING, "removing", "a0")),
+	REMOVES("remove"),
 	DRAINS,
 };
 
@@ -201,8 +194,8 @@ static const struct class_hook deque[] = {
 	AT_ENTRY("offerLast", OFFER2, MESSAGE("sent", "a1a0")),
 	AT_EXIT("unlinkFirst", TAKE, MESSAGE("received", "ra0")),
 	AT_EXIT("unlinkLast", TAKE, MESSAGE("received", "ra0")),
-	AT_ENTRY("removeFirstOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
-	AT_ENTRY("removeLastOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
+	REMOVES("removeFirstOccurrence"),
+	REMOVES("removeLastOccurrence"),
 	DRAINS,
 };
 
@@ -236,7 +229,7 @@ static const struct class_hook transfer_queue[] = {
 static const struct class_hook concurrent_queue[] = {
 	AT_ENTRY("offer", OFFER, HELP("put", "a1a0")),
 	AT_EXIT("poll", TAKE, HELP("took", "ra0")),
-	AT_ENTRY("remove", OFFER, CALL(HELPING, "removing", "a0")),
+	REMOVES("remove"),
 };
 
 static const struct class_hook concurrent_deque[] = {
@@ -244,8 +237,8 @@ static const struct class_hook concurrent_deque[] = {
 	AT_ENTRY("linkLast", PUT, HELP("put", "a1a0")),
 	AT_EXIT("pollFirst", TAKE, HELP("took", "ra0")),
 	AT_EXIT("pollLast", TAKE, HELP("took", "ra0")),
-	AT_ENTRY("removeFirstOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
-	AT_ENTRY("removeLastOccurrence", OFFER, CALL(HELPING, "removing", "a0")),
+	REMOVES("removeFirstOccurrence"),
+	REMOVES("removeLastOccurrence"),
 };
 
 /* --- sockets */

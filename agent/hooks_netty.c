@@ -99,12 +99,8 @@ static const struct class_hook scheduled_task[] = {
 	AT_EXIT("<init>", NULL, CALL(TASKS, "made", "a0")),
 };
 
-#define LISTENER "Lio/netty/util/concurrent/GenericFutureListener;"
-#define TO_LISTENER(call, with)                                                          \
-	{                                                                                \
-		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
-		.loads = with, .owner = LOOPS                                            \
-	}
+#define LISTENER                "Lio/netty/util/concurrent/GenericFutureListener;"
+#define TO_LISTENER(call, with) CALL2(LOOPS, call, with)
 #define LISTENS(name, type)                                            \
 	AT_ENTRY(name, "(" type ")Lio/netty/util/concurrent/Promise;", \
 		 TO_LISTENER("listens", "a0a1"))

@@ -11,6 +11,13 @@
 		.n_hooks = sizeof(list) / sizeof(*list)                        \
 	}
 
+/* A method of 'with' that takes two objects, as in CALL(). */
+#define CALL2(with, call, what)                                                          \
+	{                                                                                \
+		.method = call, .descriptor = "(Ljava/lang/Object;Ljava/lang/Object;)V", \
+		.loads = what, .owner = with                                             \
+	}
+
 #define TASKS   "tsunagi/agent/Tasks"
 #define HELPING "tsunagi/agent/Helping"
 #define LOOPS   "tsunagi/agent/Loops"
